@@ -1,0 +1,49 @@
+# Two commands are enough: `make demo` and `make test`. Both make .venv when it is not there.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+# The first Python that is new enough and can make virtual environments; PYTHON=... chooses another.
+GOOD := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	if $$p -c "$(GOOD)" >/dev/null 2>&1; then echo $$p; break; fi; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format docs clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+
+setup: $(STAMP) ## make .venv and install vhe with what development needs
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "vhe needs Python 3.11 or newer with its venv module: none of python3, python3.13, python3.12, python3.11 is that. Install one, or name one: make setup PYTHON=/path/to/python" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo "installing vhe and its dependencies in $(VENV) (some minutes the first time)"
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## learn the network of See Also references of the installed packages (no download)
+	@$(BIN)/vhe demo
+
+test: lint ## lint, then run the fast tests (slow ones: .venv/bin/python -m pytest -m slow)
+	@$(BIN)/python -m pytest -q
+
+lint: $(STAMP) ## check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(STAMP) ## mend style where that can be done by itself
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+docs: $(STAMP) ## check that every local link in the documents leads somewhere
+	@$(BIN)/python docs/check_links.py
+
+clean: ## remove build products and caches; .venv stays
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
