@@ -1,0 +1,210 @@
+"""Networks by name: what there is, where it is fetched and checked, and what is in a network."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vhe.data.files import read_bytes, replacing
+from vhe.data.network import TextNetwork
+from vhe.errors import VHEError
+
+# The files as thunlp/CANE published them, under the MIT licence.
+BASE_URL = "https://raw.githubusercontent.com/thunlp/CANE/a0e7e78/datasets"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a dataset is and, if it is downloaded, the checksum of each of its files."""
+
+    description: str
+    upstream: str = ""  # the folder's name where it was published
+    files: Mapping[str, str] = field(default_factory=dict)  # SHA-256, or git's blob id after "git:"
+
+
+DATASETS: Mapping[str, Dataset] = {
+    "seealso": Dataset(
+        "functions and classes of numpy, scipy, scikit-learn, networkx and pandas, linked by their "
+        "See Also sections; built from what is installed"
+    ),
+    "cora": Dataset(
+        "2,277 machine-learning papers with their citations and 7 topics; downloaded (1.7 MB)",
+        "cora",
+        {
+            "data.txt": "0b3f7748134974d3d261365f625e532ea889edf27560b28cd24f6d1f9c71fbb9",
+            "graph.txt": "b2202fda793a7ef9216aa55ce1b21f96985129ba009c5b49ec39a9f0abc18b23",
+            "group.txt": "77b948c2a5fd7ff8e8cddeeaa06f0c8789fbde1edfc3795d2c8a98f6f0e2a502",
+        },
+    ),
+    "hepth": Dataset(
+        "1,038 papers on high-energy physics theory with their citations; downloaded (0.4 MB)",
+        "HepTh",
+        {
+            "data.txt": "0f50f28ef7a67e0945e18cf2752434d170b26314c6a8b0c2e0b7d3835043c77a",
+            "graph.txt": "babc7eae2308607df168a6d65e1d2eb147bd280212fd52b451d6697fb544cb26",
+        },
+    ),
+    "zhihu": Dataset(
+        "10,000 people of the Zhihu forum, their topics and who follows whom; downloaded",
+        "zhihu",
+        {
+            "data.txt": "git:ec4932a37d80de84583f0c01548ef3d98344e4dc",
+            "graph.txt": "ad7b59c76af4740d2a594bf0a9625652bc47acd4d183b14b91c07c4fab11ff4a",
+        },
+    ),
+    "debian": Dataset(
+        "the packages that this machine's apt knows, linked by their dependencies; read from apt"
+    ),
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names that `load` knows."""
+    return tuple(DATASETS)
+
+
+def describe(name: str) -> str:
+    """Say in a line what a dataset is and where it comes from."""
+    return _known(name).description
+
+
+def load(source: str | PathLike[str], *, base_url: str | None = None) -> TextNetwork:
+    """Load a network by a dataset's name, or from a folder in CANE's format or a GraphML file.
+
+    Parameters
+    ----------
+    source : str or path
+        A name that `names` lists, or a path; a folder that is called like a dataset is `./cora`.
+    base_url : str, optional
+        Where the files of a dataset are downloaded, instead of VHE_DATA_URL or where they were
+        published. A file in the folder that VHE_DATA_DIR names, or in the cache (VHE_CACHE, or
+        `vhe` in XDG_CACHE_HOME or in ~/.cache), is not downloaded. All are checked.
+    """
+    name = str(source)
+    if name == "seealso":
+        from vhe.data import seealso
+
+        return seealso.load()
+    if name == "debian":
+        from vhe.data import debian
+
+        return debian.load()
+    if name in DATASETS:
+        from vhe.data.cane import read_cane
+
+        paths = {file: fetch(name, file, base_url) for file in DATASETS[name].files}
+        data, graph, group = paths["data.txt"], paths["graph.txt"], paths.get("group.txt")
+        return read_cane(data, graph, group, name=name, forgiving=True)
+    path = Path(source)
+    if path.is_dir():
+        return TextNetwork.from_folder(path)
+    if path.exists() or path.suffix.lower() == ".graphml":
+        return TextNetwork.from_files(path)
+    raise _unknown(name)
+
+
+def statistics(network: TextNetwork) -> dict[str, Any]:
+    """Count what is in a network; words are what white space separates."""
+    n, links = len(network), len(network.links)
+    words = np.array([len(text.split()) for text in network.texts])
+    labels = [label for label in network.labels or () if label is not None]
+    return {
+        "name": network.name,
+        "vertices": n,
+        "edge_lines": len(network.edges),
+        "loops": network.loops,
+        "repeated": len(network.edges) - network.loops - links,
+        "links": links,
+        "isolated": int((network.degrees == 0).sum()),
+        "density": links / (n * (n - 1) / 2) if n > 1 else 0.0,
+        "words_mean": float(words.mean()),
+        "words_median": float(np.median(words)),
+        "words_p90": float(np.percentile(words, 90)),
+        "words_max": int(words.max()),
+        "labels": len(set(labels)),
+        "labelled": len(labels),
+    }
+
+
+def cache_folder() -> Path:
+    """Return the folder where downloaded files are kept."""
+    if os.environ.get("VHE_CACHE"):
+        return Path(os.environ["VHE_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vhe"
+
+
+def fetch(name: str, file: str, base_url: str | None = None) -> Path:
+    """Return the path of a dataset's file, after checking it, and downloading it if need be."""
+    dataset = _known(name)
+    expected = dataset.files[file]
+    mirror = os.environ.get("VHE_DATA_DIR")
+    if mirror:
+        for folder in (name, dataset.upstream):
+            path = Path(mirror) / folder / file
+            if path.exists():
+                if not _matches(read_bytes(path), expected):
+                    raise VHEError(
+                        f"{path} is not the file that was published (its checksum differs); "
+                        "replace it, or unset VHE_DATA_DIR to download it."
+                    )
+                return path
+    path = cache_folder() / name / file
+    if path.is_file() and _matches(read_bytes(path), expected):
+        return path
+    base = base_url or os.environ.get("VHE_DATA_URL") or BASE_URL
+    content = _download(f"{base.rstrip('/')}/{dataset.upstream}/{file}", f"{name}/{file}")
+    if not _matches(content, expected):
+        raise VHEError(
+            f"{name}/{file} arrived damaged from {base} ({len(content):,} bytes, and its checksum "
+            "differs) and was not kept; try again."
+        )
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+    return path
+
+
+def _download(url: str, what: str) -> bytes:
+    """Return what is at `url`, or say how to do without a network connection."""
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=30) as response:
+            content: bytes = response.read()
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise VHEError(
+            f"{what} could not be downloaded from {url} ({str(reason).rstrip('.')}); without a "
+            f"connection, put that file at {what} in a folder and name the folder in VHE_DATA_DIR."
+        ) from error
+    return content
+
+
+def _matches(content: bytes, expected: str) -> bool:
+    if expected.startswith("git:"):
+        blob = b"blob %d\0" % len(content) + content
+        return hashlib.sha1(blob, usedforsecurity=False).hexdigest() == expected[4:]
+    return hashlib.sha256(content).hexdigest() == expected
+
+
+def _known(name: str) -> Dataset:
+    if name not in DATASETS:
+        raise _unknown(name)
+    return DATASETS[name]
+
+
+def _unknown(name: str) -> VHEError:
+    near = difflib.get_close_matches(name.lower(), DATASETS, 1)
+    meant = f" (did you mean {near[0]!r}?)" if near else ""
+    return VHEError(
+        f"{name!r} is neither a dataset{meant} nor a folder with data.txt and graph.txt; "
+        f"the datasets are {', '.join(DATASETS)}."
+    )

@@ -1,0 +1,105 @@
+"""GraphML through networkx, after one look at the XML for what networkx would let pass."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NoReturn
+from xml.parsers import expat
+
+from vhe.data.checked import number_edges
+from vhe.data.files import read_text, replacing
+from vhe.data.network import TextNetwork
+from vhe.data.tables import column_notes, find_columns
+from vhe.errors import VHEError
+
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def read_graphml(path: Path) -> TextNetwork:
+    """Read a network from GraphML; text and label are node attributes (see tables.SYNONYMS)."""
+    import networkx
+
+    text = read_text(path)
+    if not text.content.strip():
+        raise VHEError(f"{path} is empty; write it again.")
+    ids, sources, targets, lines = _outline(path, text.content)
+    if not ids:
+        raise VHEError(f"{path} holds no node; a network needs at least one.")
+    edges = number_edges(ids, sources, targets, lambda row: f"{path}:{lines[row]}: the edge")
+    try:
+        graph = networkx.parse_graphml(text.content)
+    except Exception as error:  # networkx raises whatever its parsing ran into
+        raise VHEError(f"{path} is not GraphML that networkx can read: {error}.") from error
+    names = sorted({name for _, attributes in graph.nodes(data=True) for name in attributes})
+    found = {m: names[k] for m, k in find_columns(names, ("text", "label"), str(path)).items()}
+    label = found.get("label")
+    return TextNetwork.from_parts(
+        ids,
+        [str(graph.nodes[i].get(found["text"], "")) for i in ids],
+        edges,
+        None if label is None else [graph.nodes[i].get(label) for i in ids],
+        directed=graph.is_directed(),
+        name=path.stem,
+        notes=[
+            *text.notes,
+            *column_notes(path, names, {m: names.index(name) for m, name in found.items()}),
+        ],
+    )
+
+
+def write_graphml(path: Path, network: TextNetwork) -> None:
+    """Write a network as GraphML; characters that XML has no room for become spaces."""
+    import networkx
+
+    graph = network.to_networkx()
+    for _, attributes in graph.nodes(data=True):
+        attributes["text"] = NOT_IN_XML.sub(" ", attributes["text"])
+        if "label" in attributes:
+            attributes["label"] = NOT_IN_XML.sub(" ", str(attributes["label"]))
+    with replacing(path) as temporary:
+        networkx.write_graphml(graph, temporary)
+
+
+def _outline(path: Path, content: str) -> tuple[list[str], list[str], list[str], list[int]]:
+    """Return the ids of the nodes, the ends of the edges and the edges' lines, in file order.
+
+    networkx merges a node that is declared twice and invents one that an edge alone names; and
+    a document type could define entities that unfold to gigabytes.
+    """
+    parser = expat.ParserCreate()
+    first: dict[str, int] = {}
+    sources, targets, lines = [], [], []
+
+    def element(name: str, attributes: dict[str, str]) -> None:
+        line = parser.CurrentLineNumber
+        name = name.rpartition(":")[2]
+        if name == "node":
+            vertex = attributes.get("id", "")
+            if not vertex:
+                raise VHEError(f"{path}:{line}: the node has no id.")
+            if vertex in first:
+                raise VHEError(
+                    f"{path}:{line}: the id {vertex!r} is there already, on line {first[vertex]}."
+                )
+            first[vertex] = line
+        elif name == "edge":
+            sources.append(attributes.get("source", ""))
+            targets.append(attributes.get("target", ""))
+            lines.append(line)
+
+    def document_type(*_: object) -> NoReturn:
+        line = parser.CurrentLineNumber
+        raise VHEError(
+            f"{path}:{line}: a DOCTYPE is not read, since its entities could fill the memory; "
+            "delete it."
+        )
+
+    parser.StartElementHandler = element
+    parser.StartDoctypeDeclHandler = document_type
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise VHEError(f"{path}:{error.lineno}: not XML ({reason}).") from None
+    return list(first), sources, targets, lines
