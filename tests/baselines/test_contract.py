@@ -1,0 +1,163 @@
+"""The contract of VHE and the baselines; a new method joins by one line in METHODS."""
+
+import numpy as np
+import pytest
+
+from vhe.baselines.contract import CosineMethod, unit_rows
+from vhe.baselines.diffused_text import DiffusedText, lsa, normalised_adjacency
+from vhe.baselines.tfidf import TFIDF, tfidf_rows
+from vhe.data.network import TextNetwork
+from vhe.data.split import split_edges
+from vhe.evaluate.link import evaluate
+
+METHODS = {  # each makes a fresh method with a fixed seed
+    "tfidf": TFIDF,
+    "diffused_text": DiffusedText,
+    "diffused_text, few dimensions": lambda: DiffusedText(dimensions=3, random_state=5),
+}
+
+TOPICS = ["cats purr and sleep all day", "graphs have vertices and edges", "rain falls on the sea"]
+
+
+@pytest.fixture(scope="module")
+def network() -> TextNetwork:
+    """Three topics, links inside each; an empty text, one of unknown words, isolated vertices."""
+    texts = [f"{TOPICS[k % 3]} number {k // 3} of {k % 7}" for k in range(36)]
+    texts += ["", "zyzzyva", TOPICS[0], "  \n"]
+    rng = np.random.default_rng(0)
+    edges = [(i, j) for i in range(36) for j in range(i) if (i - j) % 3 == 0 and rng.random() < 0.4]
+    edges += [(36, 0), (37, 1)]  # 38 and 39 have no link
+    ids = [f"v{k}" for k in range(40)]
+    return TextNetwork(ids, texts, np.array(edges, dtype=np.int64))
+
+
+@pytest.fixture(scope="module", params=list(METHODS))
+def make(request):
+    return METHODS[request.param]
+
+
+@pytest.fixture(scope="module")
+def fitted(make, network):
+    return make().fit(network)
+
+
+def everything(network: TextNetwork) -> np.ndarray:
+    return np.arange(len(network))
+
+
+def test_fit_returns_the_method_itself(make, network):
+    method = make()
+    assert method.fit(network) is method
+
+
+def test_the_embedding_has_a_row_for_each_vertex(fitted, network):
+    assert fitted.embedding_.ndim == 2
+    assert fitted.embedding_.shape[0] == len(network)
+    assert np.isfinite(fitted.embedding_.sum())
+
+
+def test_scores_are_finite_for_every_vertex(fitted, network):
+    scores = fitted.score_matrix(everything(network), everything(network))
+    assert isinstance(scores, np.ndarray)
+    assert scores.shape == (40, 40)
+    assert np.isfinite(scores).all()
+
+
+def test_scores_are_symmetric(fitted, network):
+    scores = fitted.score_matrix(everything(network), everything(network))
+    np.testing.assert_allclose(scores, scores.T, atol=1e-6)
+
+
+def test_a_matrix_has_the_scores_of_its_pairs(fitted):
+    sources, targets = np.array([5, 0, 36, 5]), np.array([38, 2, 1, 39, 5])
+    matrix = fitted.score_matrix(sources, targets)
+    assert matrix.shape == (4, 5)
+    pairs = fitted.score_indices(np.repeat(sources, 5), np.tile(targets, 4))
+    assert pairs.shape == (20,)
+    np.testing.assert_allclose(matrix.ravel(), pairs, atol=1e-6)
+
+
+def test_no_pairs_have_no_scores(fitted):
+    nobody = np.empty(0, dtype=np.int64)
+    assert fitted.score_indices(nobody, nobody).shape == (0,)
+    assert fitted.score_matrix(nobody, np.array([1, 2])).shape == (0, 2)
+
+
+def test_the_same_seed_gives_the_same_scores(make, fitted, network):
+    again = make().fit(network)
+    rows = everything(network)
+    assert np.array_equal(again.score_matrix(rows, rows), fitted.score_matrix(rows, rows))
+
+
+def test_ids_may_be_anything(make, fitted, network):
+    ids = [("vertex", k) for k in range(40)]
+    named = make().fit(TextNetwork(ids, network.texts, network.edges))
+    rows = everything(network)
+    assert np.array_equal(named.score_matrix(rows, rows), fitted.score_matrix(rows, rows))
+
+
+@pytest.mark.parametrize("protocol", ["clean", "lines"])
+def test_held_out_links_score_above_chance(make, network, protocol):
+    train, test = split_edges(network, 0.7, protocol=protocol)
+    assert evaluate(make().fit(train), test).auc > 0.7
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["", "", ""],
+        ["one", "two", "three"],
+        ["the same words", "the same words", "the same words"],
+        ["a single word", "", "another thing altogether"],
+    ],
+)
+def test_tiny_networks_work(make, texts):
+    tiny = TextNetwork(range(3), texts, np.array([[0, 1]]))
+    scores = make().fit(tiny).score_matrix(np.arange(3), np.arange(3))
+    assert np.isfinite(scores).all()
+
+
+def test_a_network_without_links_works(make, network):
+    bare = network.with_edges(np.empty((0, 2), dtype=np.int64))
+    scores = make().fit(bare).score_indices(np.array([0, 36]), np.array([3, 39]))
+    assert np.isfinite(scores).all()
+
+
+# What each method does
+
+
+def test_cosines_are_those_of_the_rows_and_zero_for_a_row_of_zeros():
+    method = CosineMethod()
+    method.embedding_ = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 2.0], [-3.0, -4.0]])
+    sources, targets = np.array([0, 0, 0, 0, 1]), np.array([0, 1, 2, 3, 1])
+    assert method.score_indices(sources, targets) == pytest.approx([1, 0, 0.8, -1, 0])
+    assert np.array_equal(unit_rows(method.embedding_)[1], [0, 0])
+
+
+def test_tfidf_rows_have_unit_length_and_stay_sparse():
+    rows = tfidf_rows(["red apple", "red pear", "", "green pear pear"])
+    assert rows.shape == (4, 2)  # red and pear are in two texts
+    assert rows.nnz == 4
+    assert np.sqrt((rows.toarray() ** 2).sum(axis=1)) == pytest.approx([1, 1, 0, 1])
+
+
+def test_lsa_keeps_the_inner_products_of_what_it_need_not_reduce():
+    rows = tfidf_rows(["red apple pie", "red pear pie", "pear or apple"])
+    reduced = lsa(rows, 300, seed=0)
+    assert reduced.shape == (3, 3)
+    np.testing.assert_allclose(reduced @ reduced.T, (rows @ rows.T).toarray(), atol=1e-12)
+
+
+def test_diffusion_against_dense_matrices(network):
+    links = network.links
+    adjacency = np.eye(40)
+    adjacency[links[:, 0], links[:, 1]] = adjacency[links[:, 1], links[:, 0]] = 1
+    scale = np.diag(adjacency.sum(axis=1) ** -0.5)
+    spread = scale @ adjacency @ scale
+    np.testing.assert_allclose(normalised_adjacency(links, 40).toarray(), spread, atol=1e-12)
+    text = lsa(tfidf_rows(network.texts), 300, seed=0)
+    z = text
+    for _ in range(8):
+        z = 0.3 * text + 0.7 * spread @ z
+    expected = z - 0.5 * z.mean(axis=0)
+    np.testing.assert_allclose(DiffusedText().fit(network).embedding_, expected, atol=1e-6)
