@@ -1,0 +1,123 @@
+"""The neural integrator: from two texts and two structure embeddings to the posterior of a pair.
+
+Section 3.2 of the paper. Its input is f_ij = [x~_i; x~_j; h_i; h_j]; its outputs are the means and
+deviations of q1 and q0, the correlation γ_ij and the probability π_ij of a link. It is used once
+for (i, j) and once for (j, i) with the same weights, so swapping the pair swaps the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from vhe.config import VHEConfig
+from vhe.nn.homophily import PairGaussian, limited_gamma, limited_log_variance
+
+LOG_VARIANCE_START = -2.0
+GAMMA_START = 2.0  # as a logit
+LINK_SCALE_START = 0.1
+TEXT_START = 0.1  # of A, beside B = 1: the structure embedding holds the text already
+
+
+@dataclass(frozen=True)
+class PairPosterior:
+    """q(z_i, z_j, w_ij | x_i, x_j): both Gaussians and the logit of π_ij (batch,)."""
+
+    linked: PairGaussian  # q1
+    unlinked: PairGaussian  # q0
+    link_logit: Tensor
+
+    def mean_i(self, linked: Tensor) -> Tensor:
+        """E[z_i] when the pair is linked with probability ``linked`` (batch,)."""
+        return _mix(self.linked.mean_i, self.unlinked.mean_i, linked)
+
+    def mean_j(self, linked: Tensor) -> Tensor:
+        return _mix(self.linked.mean_j, self.unlinked.mean_j, linked)
+
+
+def _mix(one: Tensor, other: Tensor, share: Tensor) -> Tensor:
+    return other if one is other else other + share.unsqueeze(1) * (one - other)
+
+
+class Integrator(nn.Module):
+    """An MLP with one tanh layer; with ``residual`` its means are added to A x~ + B h."""
+
+    def __init__(self, config: VHEConfig) -> None:
+        super().__init__()
+        d, hidden = config.latent_dim, config.hidden_dim
+        structure = 0 if config.structure == "none" else config.structure_dim
+        self.shared_posterior = config.shared_posterior
+        # A residual mean reads its own vertex only: what an MLP over both ends learns about the
+        # pair is lost when the embedding is averaged over other contexts.
+        self.own = config.residual
+        ends = 1 if self.own else 2
+        self.hidden = nn.Linear(ends * (config.word_dim + structure), hidden)
+        self.means = nn.Linear(hidden, d)
+        self.log_variances = nn.Linear(hidden, d)
+        self.gamma = nn.Linear(hidden, d)
+        if not config.shared_posterior:
+            self.means_unlinked = nn.Linear(hidden, d)
+            self.log_variances_unlinked = nn.Linear(hidden, d)
+        self.text: nn.Linear | None = None
+        self.structure: nn.Linear | None = None
+        if config.residual:
+            self.text = nn.Linear(config.word_dim, d)  # A
+            if structure:
+                self.structure = nn.Linear(structure, d, bias=False)  # B
+        self.link: nn.Linear | None = None
+        if config.link_posterior == "mlp":
+            self.link = nn.Linear(hidden, 1)
+        else:
+            self.link_scale = nn.Parameter(torch.tensor(LINK_SCALE_START).log())
+            self.link_bias = nn.Parameter(torch.zeros(()))
+
+    @torch.no_grad()
+    def start(self, center: Tensor, scale: float) -> None:
+        """Residual means start at the text, centred and scaled, plus the structure embedding."""
+        self.log_variances.bias.fill_(LOG_VARIANCE_START)
+        self.gamma.bias.fill_(GAMMA_START)
+        if self.text is not None:
+            share = (TEXT_START if self.structure is not None else 1.0) / scale
+            nn.init.eye_(self.text.weight).mul_(share)
+            self.text.bias.copy_(-share * center / 2)
+            nn.init.zeros_(self.means.weight)
+        if self.structure is not None:
+            nn.init.eye_(self.structure.weight)
+
+    def forward(self, text_i: Tensor, text_j: Tensor, h_i: Tensor, h_j: Tensor) -> PairPosterior:
+        """Texts (batch, d_w) and structure embeddings (batch, d_h) of the pairs."""
+        side_i, side_j = [text_i, h_i], [text_j, h_j]
+        if not self.own:
+            side_i, side_j = [text_i, text_j, h_i, h_j], [text_j, text_i, h_j, h_i]
+        hidden_i = torch.tanh(self.hidden(torch.cat(side_i, dim=1)))
+        hidden_j = torch.tanh(self.hidden(torch.cat(side_j, dim=1)))
+        both = (hidden_i + hidden_j) / 2
+        linked = PairGaussian(
+            self.means(hidden_i) + self._base(text_i, h_i),
+            self.means(hidden_j) + self._base(text_j, h_j),
+            limited_log_variance(self.log_variances(hidden_i)),
+            limited_log_variance(self.log_variances(hidden_j)),
+            limited_gamma(self.gamma(both)),
+        )
+        unlinked = linked.uncorrelated()
+        if not self.shared_posterior:
+            unlinked = PairGaussian(
+                self.means_unlinked(hidden_i) + self._base(text_i, h_i),
+                self.means_unlinked(hidden_j) + self._base(text_j, h_j),
+                limited_log_variance(self.log_variances_unlinked(hidden_i)),
+                limited_log_variance(self.log_variances_unlinked(hidden_j)),
+            )
+        if self.link is not None:
+            logit = self.link(both).squeeze(1)
+        else:
+            product = (linked.mean_i * linked.mean_j).sum(dim=1)
+            logit = self.link_scale.exp() * product + self.link_bias
+        return PairPosterior(linked, unlinked, logit)
+
+    def _base(self, text: Tensor, h: Tensor) -> Tensor | float:
+        if self.text is None:
+            return 0.0
+        base: Tensor = self.text(text)
+        return base if self.structure is None else base + self.structure(h)

@@ -1,0 +1,83 @@
+"""Where learning starts: word vectors from the corpus, and texts diffused over the links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from vhe.data.text import Corpus
+
+WORD_SCALE = 0.3  # the deviation of an entry of a word vector
+ROUNDS, KEPT = 8, 0.3  # of the diffusion
+
+
+def word_counts(corpus: Corpus):  # type: ignore[no-untyped-def]
+    """How often each text has each word: sparse (n, V)."""
+    from scipy.sparse import csr_array
+
+    shape = (len(corpus), len(corpus.vocabulary))
+    ones = np.ones(len(corpus.tokens), dtype=np.float32)
+    offsets = corpus.offsets.copy()  # merging repeated words changes it in place
+    counts = csr_array((ones, np.asarray(corpus.tokens) - 1, offsets), shape=shape)
+    counts.sum_duplicates()
+    return counts
+
+
+def lsa_word_vectors(corpus: Corpus, dim: int, seed: int) -> NDArray[np.float32]:
+    """Word vectors (V, dim) from the corpus alone: latent semantic analysis of TF-IDF.
+
+    The right singular vectors times the inverse document frequency, centred, one common scale.
+    Where the corpus has fewer dimensions than asked for, the rest is zero.
+    """
+    from sklearn.utils.extmath import randomized_svd
+
+    counts = word_counts(corpus)
+    n, words = counts.shape
+    seen_in = np.bincount(counts.indices, minlength=words)
+    idf = (np.log((1 + n) / (1 + seen_in)) + 1).astype(np.float32)
+    counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
+    norm = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1))).ravel()
+    counts.data /= np.repeat(np.maximum(norm, 1e-12), np.diff(counts.indptr)).astype(np.float32)
+    rank = min(dim, n, words)
+    vectors = np.zeros((words, dim), dtype=np.float32)
+    if rank:
+        _, _, components = randomized_svd(counts, rank, n_iter=4, random_state=seed)
+        vectors[:, :rank] = components.T * idf[:, None]
+        vectors[:, :rank] -= vectors[:, :rank].mean(axis=0)
+        vectors *= WORD_SCALE / max(float(vectors[:, :rank].std()), 1e-12)
+    return vectors
+
+
+def mean_words(corpus: Corpus, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The mean word vector of each text, zero for an empty one: (n, dim)."""
+    totals: NDArray[np.float32] = word_counts(corpus) @ vectors
+    return totals / np.maximum(corpus.lengths, 1)[:, None].astype(np.float32)
+
+
+def text_codes(texts: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Texts (n, d) scaled to the length that a draw from the prior has, √d, and half centred."""
+    length = np.linalg.norm(texts, axis=1, keepdims=True)
+    codes: NDArray[np.float32] = texts * (texts.shape[1] ** 0.5 / np.maximum(length, 1e-12))
+    return codes - codes.mean(axis=0) / 2
+
+
+def diffuse(values: NDArray[np.float32], links: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Mix each vertex's values with its neighbours': Z <- .3 X + .7 S Z, eight times.
+
+    S is the symmetrically normalised adjacency with self loops.
+    """
+    from scipy.sparse import coo_array, diags_array, eye_array
+
+    n = len(values)
+    ones = np.ones(2 * len(links), dtype=np.float32)
+    both = np.concatenate([links, links[:, ::-1]])
+    adjacency = coo_array((ones, (both[:, 0], both[:, 1])), shape=(n, n)) + eye_array(n)
+    scale = diags_array(1 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel()))
+    smoothing = (scale @ adjacency @ scale).tocsr().astype(np.float32)
+    mixed = values
+    for _ in range(ROUNDS):
+        mixed = KEPT * values + (1 - KEPT) * (smoothing @ mixed)
+    return mixed
