@@ -1,0 +1,74 @@
+"""Links that are not in a network but are likely, over all pairs of its vertices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from vhe.baselines.contract import Method
+    from vhe.data.network import TextNetwork
+    from vhe.model import VHE
+
+SCORES_AT_ONCE = 2**22  # the largest score matrix held at a time
+SAME_TEXT = 0.5  # TF-IDF cosine from which two texts say much the same
+OF_ONE_LABEL = 2  # pairs between the same two labels, so that no corner of the network has them all
+
+
+def likely_links(model: VHE, network: TextNetwork, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` likeliest partners of each vertex among those it has no link with.
+
+    Returns
+    -------
+    pairs : (m, 2) int64, i < j, the likeliest first
+    probability : (m,)
+    """
+    n = len(network)
+    k = min(k, n - 1)
+    everyone = np.arange(n)
+    ends = np.concatenate([network.links, network.links[:, ::-1]])  # (2m, 2)
+    found = [np.zeros((0, 2), dtype=np.int64)]
+    step = max(SCORES_AT_ONCE // max(n, 1), 1)
+    for start in range(0, n if k > 0 else 0, step):
+        sources = everyone[start : start + step]
+        scores = np.array(model.score_matrix(sources, everyone), dtype=np.float64)  # (b, n)
+        scores[sources - start, sources] = -np.inf
+        known = ends[(ends[:, 0] >= start) & (ends[:, 0] < start + step)]
+        scores[known[:, 0] - start, known[:, 1]] = -np.inf
+        best = np.argpartition(-scores, k - 1, axis=1)[:, :k]  # (b, k)
+        rows, columns = np.nonzero(np.isfinite(np.take_along_axis(scores, best, axis=1)))
+        found.append(np.column_stack([sources[rows], best[rows, columns]]))
+    pairs = np.unique(np.sort(np.concatenate(found), axis=1), axis=0)
+    probability = np.asarray(model.probability_indices(pairs[:, 0], pairs[:, 1]), dtype=np.float64)
+    order = np.argsort(-probability, kind="stable")
+    return pairs[order], probability[order]
+
+
+def without_repeats(
+    network: TextNetwork, pairs: np.ndarray, text: Method, count: int
+) -> np.ndarray:
+    """Which of ``pairs``, in their order, tell something new: row numbers, at most ``count``.
+
+    Every vertex comes once, two labels meet twice at most. Left out are pairs of the same name (a
+    function that two packages have) and pairs whose texts, by the scores of ``text``, are much the
+    same: nobody needs a model for those.
+    """
+    copies = text.score_indices(pairs[:, 0], pairs[:, 1]) >= SAME_TEXT
+    names = [str(vertex).rsplit(".", 1)[-1].lower() for vertex in network.ids]
+    labels = network.labels
+    chosen: list[int] = []
+    used: set[int] = set()
+    met: Counter[frozenset[object]] = Counter()
+    for row in np.flatnonzero(~copies).tolist():
+        i, j = pairs[row].tolist()
+        if len(chosen) == count:
+            break
+        meeting = frozenset((labels[i], labels[j])) if labels else frozenset((i, j))
+        if names[i] == names[j] or used & {i, j} or met[meeting] == OF_ONE_LABEL:
+            continue
+        chosen.append(row)
+        used |= {i, j}
+        met[meeting] += 1
+    return np.array(chosen, dtype=np.int64)

@@ -1,0 +1,139 @@
+"""What a saved model is made of, and how it becomes files and comes back."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vhe.config import VHEConfig
+from vhe.data.network import TextNetwork
+from vhe.errors import VHEError
+from vhe.train.checkpoint import (
+    decode_key,
+    encode_key,
+    json_bytes,
+    read_folder,
+    read_tensors,
+    tensor_bytes,
+    write_folder,
+)
+
+MODEL = "model"  # the kind of folder
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """Everything that a fitted model needs to answer, and to tell how it was made."""
+
+    config: VHEConfig
+    network: TextNetwork
+    vocabulary: tuple[str, ...]
+    weights: dict[str, Any]  # of the PairVAE
+    mean: NDArray[np.float32]  # (n, d)
+    std: NDArray[np.float32]
+    calibration: tuple[float, float]
+    pi0: float
+    history: list[dict[str, float]]
+    result: dict[str, Any]
+
+
+def write_model(folder: Path, model: SavedModel) -> None:
+    import torch
+
+    network = model.network
+    tensors = {f"network.{name}": value for name, value in model.weights.items()}
+    tensors["embedding.mean"] = torch.from_numpy(model.mean)
+    tensors["embedding.std"] = torch.from_numpy(model.std)
+    about = {
+        "config": model.config.to_dict(),
+        "network": {"name": network.name, "directed": network.directed},
+        "pi0": model.pi0,
+        "calibration": list(model.calibration),
+    }
+    vertices = {"id": _keys(network.ids), "text": list(network.texts)}
+    if network.labels is not None:
+        vertices["label"] = _keys(network.labels)
+    files = {
+        "config.json": json_bytes(about),
+        "weights.safetensors": tensor_bytes(tensors),
+        "vocabulary.txt": "".join(f"{word}\n" for word in model.vocabulary).encode(),
+        "vertices.parquet": _parquet(vertices),
+        "edges.parquet": _parquet({"source": network.edges[:, 0], "target": network.edges[:, 1]}),
+        "history.jsonl": "".join(json.dumps(r) + "\n" for r in model.history).encode(),
+        "result.json": json_bytes(model.result),
+    }
+    write_folder(folder, files, MODEL)
+
+
+def read_model(folder: Path) -> SavedModel:
+    files = read_folder(folder, MODEL)
+    try:
+        about = json.loads(files["config.json"])
+        vertices, edges = _table(files["vertices.parquet"]), _table(files["edges.parquet"])
+        labels = [_key(v) for v in vertices["label"]] if "label" in vertices else None
+        network = TextNetwork(
+            [_key(v) for v in vertices["id"]],
+            vertices["text"],
+            np.column_stack([edges["source"], edges["target"]]).astype(np.int64).reshape(-1, 2),
+            labels,
+            **about["network"],
+        )
+        tensors = read_tensors(files["weights.safetensors"], f"{folder}/weights.safetensors")
+        slope, offset = about["calibration"]
+        return SavedModel(
+            config=VHEConfig.from_dict(about["config"]),
+            network=network,
+            vocabulary=tuple(files["vocabulary.txt"].decode().split("\n")[:-1]),
+            weights={
+                name.removeprefix("network."): value
+                for name, value in tensors.items()
+                if name.startswith("network.")
+            },
+            mean=tensors["embedding.mean"].numpy(),
+            std=tensors["embedding.std"].numpy(),
+            calibration=(float(slope), float(offset)),
+            pi0=float(about["pi0"]),
+            history=[json.loads(line) for line in files["history.jsonl"].decode().splitlines()],
+            result=json.loads(files["result.json"]),
+        )
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise VHEError(f"{folder}: the model folder lacks something it needs ({error!r})") from None
+
+
+def _keys(values: Sequence[Any]) -> list[str]:
+    """Ids or labels as JSON texts: their types survive, and one column holds them all."""
+    return [json.dumps(encode_key(value), ensure_ascii=False) for value in values]
+
+
+def _key(text: str) -> Any:
+    return decode_key(json.loads(text))
+
+
+def _parquet(columns: dict[str, Any]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _table(data: bytes) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(io.BytesIO(data))
+    except (pa.ArrowException, OSError) as error:
+        raise VHEError(f"a table of the model folder cannot be read ({error})") from None
+    return {
+        name: column.to_numpy() if pa.types.is_integer(column.type) else column.to_pylist()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }

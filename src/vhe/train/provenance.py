@@ -1,0 +1,48 @@
+"""How a result came about: the seed, the versions and the machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("vhe", "torch", "numpy", "scipy", "scikit-learn")
+
+
+def provenance(seed: int) -> dict[str, Any]:
+    import torch
+
+    return {
+        "seed": seed,
+        "versions": {"python": platform.python_version()} | {p: _version(p) for p in PACKAGES},
+        "git": _git_hash(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_hash() -> str | None:
+    """The commit of this checkout of vhe; None for an installed package."""
+    source = Path(__file__).resolve().parents[3]
+    if not (source / ".git").exists():
+        return None
+    try:
+        told = subprocess.run(
+            ["git", "-C", str(source), "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return told.stdout.strip() if told.returncode == 0 else None

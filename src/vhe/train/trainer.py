@@ -1,0 +1,283 @@
+"""The training loop: draw pairs, raise the bound, look at the validation links, keep the best.
+
+Everything random is a function of the seed and the step, so a run that was stopped and resumed
+ends with the same bits as one that was not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vhe.data.pairs import (
+    LinkSet,
+    PairSampler,
+    length_buckets,
+    link_folds,
+    longer_first,
+    stream,
+)
+from vhe.data.text import Corpus
+from vhe.errors import VHEError
+from vhe.infer.embed import AREA, embedding_of
+from vhe.nn.pair_vae import PairVAE, TextPairs
+from vhe.train.checkpoint import json_bytes, read_folder, read_tensors, tensor_bytes, write_folder
+
+FOLDS = 5  # parts of the links; a structure embedding is made without each of them
+VALIDATION_CONTEXTS = 4
+CHECKPOINT_SECONDS = 60.0
+TRAINING = "training"  # the kind of folder
+
+Links = NDArray[np.int64]
+
+
+@dataclass
+class TrainingState:
+    """Where a training is; with the weights it is all that has to be kept to go on."""
+
+    step: int = 0
+    best_step: int = 0
+    best_auc: float | None = None
+    seconds: float = 0.0
+    stopped: str = ""  # why it ended early, if it did
+    sums: dict[str, float] = field(default_factory=dict)  # of the terms since the last look
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+class Trainer:
+    """Fits a `PairVAE` to the links of a network.
+
+    Parameters
+    ----------
+    links, validation : (m, 2)
+        the links to learn from, and those that only judge; they share none
+    folder
+        where the training is kept so that it can be resumed; None keeps it nowhere
+    report
+        is told the step, and at times a few words on how it goes
+    """
+
+    def __init__(
+        self,
+        model: PairVAE,
+        corpus: Corpus,
+        links: Links,
+        validation: Links,
+        *,
+        seed: int,
+        folder: Path | None = None,
+        report: Callable[[int, str | None], None] = lambda step, note: None,
+    ) -> None:
+        config = model.config
+        self.model, self.corpus, self.config, self.seed = model, corpus, config, seed
+        self.links, self.validation, self.folder, self.report = links, validation, folder, report
+        self.link_set = LinkSet(links, len(corpus))
+        self.sampler = PairSampler(
+            links,
+            len(corpus),
+            folds=link_folds(links, FOLDS, seed),
+            batch_size=config.batch_size,
+            negatives=config.negatives,
+            alpha=config.alpha,
+            seed=seed,
+        )
+        self.steps = max(config.steps, math.ceil(config.epochs * self.sampler.steps_in_epoch))
+        self.optimisers = _optimisers(model)
+        self.state = TrainingState()
+        self.best: dict[str, Tensor] = {}
+
+    def run(self) -> TrainingState:
+        """Train to the last step, until validation gets no better, or until interrupted.
+
+        Afterwards the model has the weights that did best on the validation links.
+        """
+        state, began = self.state, time.monotonic() - self.state.seconds
+        kept = time.monotonic()
+        self.model.diffuse_structure(self.corpus, self.links, self.sampler.folds)
+        state.stopped = ""
+        if state.step == 0:
+            self._look()
+        with _interruptible() as interrupted:
+            while state.step < self.steps and not state.stopped:
+                terms = self._step(state.step)
+                if not math.isfinite(sum(terms.values())):
+                    state.stopped = f"the loss was not finite at step {state.step + 1}"
+                    break
+                state.step += 1
+                state.seconds = time.monotonic() - began
+                for name, value in terms.items():
+                    state.sums[name] = state.sums.get(name, 0.0) + value
+                self.report(state.step, None)
+                if state.step % self.config.check_every == 0 or state.step == self.steps:
+                    self._look()
+                if interrupted:
+                    state.stopped = f"interrupted at step {state.step}"
+                if interrupted or time.monotonic() - kept > CHECKPOINT_SECONDS:
+                    self.keep()
+                    kept = time.monotonic()
+        self.model.load_state_dict(self.best)
+        return state
+
+    def _step(self, step: int) -> dict[str, float]:
+        """One step of the optimisers; returns the mean of each term of the bound."""
+        pairs, _ = longer_first(self.sampler.batch(step), self.corpus.lengths)
+        device = self.model.words.weight.device
+        noise = torch.Generator(device).manual_seed(int(stream(self.seed, 7, step).integers(2**63)))
+        means: dict[str, float] = {}
+        for optimiser in self.optimisers:
+            optimiser.zero_grad(set_to_none=True)
+        for rows in length_buckets(pairs, self.corpus.lengths, AREA):
+            terms = self.model.loss(TextPairs.of(pairs[rows], self.corpus, device), noise)
+            (self.model.objective(terms).sum() / len(pairs)).backward()
+            for name, value in terms.means().items():
+                means[name] = means.get(name, 0.0) + value * len(rows) / len(pairs)
+        if math.isfinite(sum(means.values())):
+            for optimiser in self.optimisers:
+                optimiser.step()
+        return means
+
+    def _look(self) -> None:
+        """Record the terms since the last look and the validation AUC; keep the best weights."""
+        state = self.state
+        auc = self.validation_auc()
+        since = state.step - (state.history[-1]["step"] if state.history else 0)
+        means = {name: total / max(since, 1) for name, total in state.sums.items()}
+        record = {"step": state.step, "seconds": round(state.seconds, 3), **means}
+        state.history.append(record | ({} if auc is None else {"validation_auc": auc}))
+        state.sums = {}
+        if auc is None or state.best_auc is None or auc > state.best_auc:
+            state.best_step, state.best_auc = state.step, auc
+            self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
+        if state.step - state.best_step >= self.config.patience * self.config.check_every:
+            state.stopped = f"no better since step {state.best_step}"
+        self.report(state.step, "" if auc is None else f"validation AUC {100 * auc:.1f}")
+
+    def validation_auc(self) -> float | None:
+        """How often a validation link scores above a pair of its end and another such vertex."""
+        vertices = np.unique(self.validation)
+        if len(self.validation) == 0 or len(self.corpus) < 3:
+            return None
+        codes = embedding_of(
+            self.model,
+            self.corpus,
+            self.link_set,
+            vertices,
+            contexts=VALIDATION_CONTEXTS,
+            seed=self.seed,
+        )
+        return ranking_auc(codes, np.searchsorted(vertices, self.validation))
+
+    def keep(self) -> None:
+        """Write all that is needed to go on from here."""
+        if self.folder is None:
+            return
+        tensors = {f"best.{name}": value for name, value in self.best.items()}
+        tensors |= {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for k, optimiser in enumerate(self.optimisers):
+            for parameter, values in optimiser.state_dict()["state"].items():
+                for name, value in values.items():
+                    tensors[f"optimiser.{k}.{parameter}.{name}"] = torch.as_tensor(value)
+        about = {"seed": self.seed, "config": self.config.to_dict(), "state": asdict(self.state)}
+        files = {"training.json": json_bytes(about), "training.safetensors": tensor_bytes(tensors)}
+        write_folder(self.folder, files, TRAINING)
+
+    @staticmethod
+    def kept_seed(folder: Path) -> int:
+        """The seed of the training that is kept in a folder."""
+        return int(json.loads(read_folder(folder, TRAINING)["training.json"])["seed"])
+
+    def resume(self) -> None:
+        """Go back to where `keep` was called last."""
+        if self.folder is None:
+            raise VHEError("there is no folder to resume from")
+        files = read_folder(self.folder, TRAINING)
+        about = json.loads(files["training.json"])
+        if about["config"] != self.config.to_dict() or about["seed"] != self.seed:
+            raise VHEError(
+                f"{self.folder}: that training has other settings or another seed; "
+                "resume with the same ones, or start anew without --resume"
+            )
+        tensors = read_tensors(files["training.safetensors"], str(self.folder))
+        try:
+            self.model.load_state_dict(_under(tensors, "model."))
+            for k, optimiser in enumerate(self.optimisers):
+                _load_optimiser(optimiser, _under(tensors, f"optimiser.{k}."))
+        except (RuntimeError, KeyError):
+            raise VHEError(f"{self.folder}: that training is of another network") from None
+        self.best = _under(tensors, "best.")
+        self.state = TrainingState(**about["state"])
+
+
+def ranking_auc(codes: NDArray[np.float32], links: Links) -> float | None:
+    """P(cosine of a link > cosine of one of its ends with a vertex that is no partner of it).
+
+    ``codes`` (n, d) are of the vertices at the ends of the links (m, 2), all against all.
+    """
+    unit = codes / np.maximum(np.linalg.norm(codes, axis=1, keepdims=True), 1e-12)
+    scores = unit @ unit.T
+    allowed = ~np.eye(len(codes), dtype=bool)
+    allowed[links[:, 0], links[:, 1]] = allowed[links[:, 1], links[:, 0]] = False
+    ends, partners = links.ravel(), links[:, ::-1].ravel()
+    reached = scores[ends, partners][:, None]
+    wins = (scores[ends] < reached) + 0.5 * (scores[ends] == reached)
+    counted = allowed[ends]
+    return float(wins[counted].mean()) if counted.any() else None
+
+
+def _optimisers(model: PairVAE) -> list[torch.optim.Optimizer]:
+    """Adam for the network; its sparse form for the rows of a learned structure table."""
+    rate = model.config.learning_rate
+    table = model.structure.weight
+    dense = [p for p in model.parameters() if p.requires_grad and p is not table]
+    optimisers: list[torch.optim.Optimizer] = [torch.optim.Adam(dense, lr=rate, fused=True)]
+    if table.requires_grad:
+        optimisers.append(torch.optim.SparseAdam([table], lr=rate))
+    return optimisers
+
+
+def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    whole = optimiser.state_dict()
+    whole["state"] = {}
+    for name, value in tensors.items():
+        parameter, key = name.split(".")
+        scalar = isinstance(optimiser, torch.optim.SparseAdam) and key == "step"
+        whole["state"].setdefault(int(parameter), {})[key] = int(value) if scalar else value
+    optimiser.load_state_dict(whole)
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[list[int]]:
+    """Let Ctrl-C wait for the end of a step: the list that is yielded is no longer empty then.
+
+    A second Ctrl-C does what it always does.
+    """
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def ask(number: int, frame: object) -> None:
+        asked.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
