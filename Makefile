@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	if $$p -c "$(GOOD)" >/dev/null 2>&1; then echo $$p; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs clean
+.PHONY: help setup demo test lint format docs bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -40,6 +40,9 @@ lint: $(STAMP) ## check style and types
 format: $(STAMP) ## mend style where that can be done by itself
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+bench: $(STAMP) ## speed as ratios, on the embedded network
+	@$(BIN)/python benchmarks/alignment.py
 
 docs: $(STAMP) ## check that every local link in the documents leads somewhere
 	@$(BIN)/python docs/check_links.py

@@ -63,7 +63,7 @@ class VHEConfig:
     # text
     max_words: int = _count(300, "words of a text that are read; the rest is cut")
     min_count: int = _count(2, "a word that occurs less often in the whole network is left out")
-    word_dim: int = _count(100, "numbers in a word vector (the paper's d_w)")
+    word_dim: int = _count(200, "numbers in a word vector (the paper's d_w)")
     word_start: Literal["lsa", "random"] = _choice(
         "lsa", "random", help="word vectors start from the corpus (LSA) or at random"
     )
@@ -76,14 +76,21 @@ class VHEConfig:
     )
 
     # latent variables
-    latent_dim: int = _count(100, "numbers in a vertex embedding (the paper's d)")
-    structure: Literal["diffused", "learned", "none"] = _choice(
-        "diffused",
+    latent_dim: int = _count(200, "numbers in a vertex embedding (the paper's d)")
+    structure: Literal["joint", "learned", "none"] = _choice(
+        "joint",
         "learned",
         "none",
-        help="structure embedding h: texts diffused over the links, a learned table, or none",
+        help="structure embedding h: the joint posterior of all vertices under the homophilic "
+        "prior of the whole graph, a learned table, or none",
     )
-    structure_dim: int = _count(100, "numbers in a structure embedding")
+    softness: float | None = _setting(
+        None,
+        "weight of near texts as soft links in the joint posterior; none chooses by validation",
+        lambda v: v is None or 0 <= v < float("inf"),
+        "a number of at least 0, or none",
+    )
+    structure_dim: int = _count(200, "numbers in a structure embedding")
     hidden_dim: int = _count(200, "hidden units of the integrator and of the decoder")
     homophily: float = _setting(
         0.99,
@@ -104,7 +111,7 @@ class VHEConfig:
         True, "q0 has the means and deviations of q1, only without its correlation"
     )
     link_posterior: Literal["latent", "mlp"] = _choice(
-        "latent", "mlp", help="π from the inner product of the means, or from the integrator's MLP"
+        "latent", "mlp", help="π from the cosine of the means, or from the integrator's MLP"
     )
 
     # reconstruction
@@ -124,16 +131,16 @@ class VHEConfig:
         0.2, "share of the pairs whose edge is treated as unknown", 0, 1, "a number in [0, 1]"
     )
     negatives: int = _count(1, "unlinked pairs for each linked one")
-    link_weight: float = _not_negative(300.0, "weight of log q(w|x) on known pairs; the paper has 0")
-    learning_rate: float = _positive(5e-3, "step size of Adam")
+    link_weight: float = _not_negative(300.0, "weight of log q(w|x) on known pairs, a link term that the paper does not have")
+    learning_rate: float = _positive(1e-3, "step size of Adam")
     batch_size: int = _count(512, "pairs in an optimiser step")
-    steps: int = _count(450, "optimiser steps at least", 0)
-    epochs: float = _not_negative(2.0, "passes over the training links at least")
+    steps: int = _count(100, "optimiser steps at least", 0)
+    epochs: float = _not_negative(0.0, "passes over the training links at least")
     validation: float = _number(
         0.05, "share of the training links held out for validation", 0, 0.5, "a number in [0, 0.5]"
     )
-    check_every: int = _count(25, "steps between two looks at the validation links")
-    patience: int = _count(6, "looks without an improvement before training stops")
+    check_every: int = _count(10, "steps between two looks at the validation links")
+    patience: int = _count(4, "looks without an improvement before training stops")
     contexts: int = _count(16, "other vertices over which a global embedding is averaged")
 
     def __post_init__(self) -> None:
@@ -152,7 +159,7 @@ class VHEConfig:
         sizes = {"word_dim": self.word_dim}
         if self.residual:
             sizes["latent_dim"] = self.latent_dim
-        if self.structure == "diffused" or (self.residual and self.structure == "learned"):
+        if self.structure == "joint" or (self.residual and self.structure == "learned"):
             sizes["structure_dim"] = self.structure_dim
         if len(set(sizes.values())) > 1:
             found = ", ".join(f"{name} is {size}" for name, size in sizes.items())
@@ -166,6 +173,8 @@ class VHEConfig:
         """The paper to the letter (section 3, appendices A-C)."""
         return cls(
             word_start="random",
+            word_dim=100,
+            structure_dim=100,
             latent_dim=200,
             structure="learned",
             residual=False,
@@ -178,6 +187,8 @@ class VHEConfig:
             learning_rate=1e-4,
             batch_size=64,
             steps=2000,
+            epochs=20.0,
+            check_every=100,
         )
 
     @classmethod

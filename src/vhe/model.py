@@ -76,9 +76,9 @@ class VHE(CosineMethod, BaseEstimator):  # type: ignore[misc]
     >>> texts = {"a": "cats purr softly", "b": "cats purr and sleep",
     ...          "c": "stars shine softly", "d": "stars shine and sleep"}
     >>> network = vhe.TextNetwork.from_edges(texts, [("a", "b"), ("c", "d")])
-    >>> model = vhe.VHE(random_state=0, steps=2, epochs=0, verbose=False).fit(network)
+    >>> model = vhe.VHE(random_state=0, steps=2, verbose=False).fit(network)
     >>> model.embedding_.shape
-    (4, 100)
+    (4, 200)
     """
 
     network_: TextNetwork
@@ -165,7 +165,9 @@ class VHE(CosineMethod, BaseEstimator):  # type: ignore[misc]
                 model, corpus, LinkSet(links, len(network)), judges,
                 contexts=config.contexts, seed=seed,
             )  # fmt: skip
-            model.diffuse_structure(corpus, network.links)
+            if trainer.structure is not None:  # the validation links have done their duty
+                trainer.structure.use(network.links, state.softness)
+                trainer.structure.store()
             self._remember(config, network, corpus, model, seed)
             embedding = self._global(config.contexts)
         self.embedding_ = embedding.mean

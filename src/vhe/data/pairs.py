@@ -23,17 +23,12 @@ def stream(seed: int, *key: int) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of vertices (i, j) with w_ij; ``known`` is false where the edge is hidden.
-
-    ``fold`` is the part of the training links that a pair belongs to, -1 for none: a structure
-    embedding that was made from other parts only has not seen the link it is judged on.
-    """
+    """Pairs of vertices (i, j) with w_ij; ``known`` is false where the edge is hidden."""
 
     i: NDArray[np.int64]  # (batch,)
     j: NDArray[np.int64]
     links: NDArray[np.float32]
     known: NDArray[np.bool_]
-    fold: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.i)
@@ -75,14 +70,12 @@ class PairSampler:
         links: NDArray[np.int64],
         vertices: int,
         *,
-        folds: NDArray[np.int64],
         batch_size: int,
         negatives: int,
         alpha: float,
         seed: int,
     ) -> None:
-        self.links, self.folds, self.seed = links, folds, seed
-        self.alpha, self.negatives = alpha, negatives
+        self.links, self.seed, self.alpha, self.negatives = links, seed, alpha, negatives
         self.link_set = LinkSet(links, vertices)
         self.links_in_batch = min(len(links), max(1, batch_size // (1 + negatives)))
         degree = np.bincount(links.ravel(), minlength=vertices)
@@ -93,14 +86,16 @@ class PairSampler:
     def steps_in_epoch(self) -> float:
         return len(self.links) / self.links_in_batch
 
-    def batch(self, step: int) -> Pairs:
-        rng = stream(self.seed, 1, step)
+    def link_numbers(self, step: int) -> NDArray[np.int64]:
+        """Which links a step learns from, by their numbers: (links_in_batch,)."""
         place = np.arange(step * self.links_in_batch, (step + 1) * self.links_in_batch)
         epoch, place = np.divmod(place, len(self.links))
-        chosen = np.where(
-            epoch == epoch[0], self._order(int(epoch[0]))[place], self._order(int(epoch[-1]))[place]
-        )
-        linked = self.links[chosen]
+        first, last = self._order(int(epoch[0])), self._order(int(epoch[-1]))
+        return np.where(epoch == epoch[0], first[place], last[place])
+
+    def batch(self, step: int) -> Pairs:
+        rng = stream(self.seed, 1, step)
+        linked = self.links[self.link_numbers(step)]
         flip = rng.random(len(linked)) < 0.5
         i = np.where(flip, linked[:, 1], linked[:, 0])
         j = np.where(flip, linked[:, 0], linked[:, 1])
@@ -108,13 +103,11 @@ class PairSampler:
         negative_j, unlinked = self._unlinked(negative_i, rng)
         negative_i, negative_j = negative_i[unlinked], negative_j[unlinked]
         w = np.concatenate([np.ones(len(i)), np.zeros(len(negative_i))]).astype(np.float32)
-        fold = self.folds[chosen]
         return Pairs(
             np.concatenate([i, negative_i]),
             np.concatenate([j, negative_j]),
             w,
             rng.random(len(w)) >= self.alpha,
-            np.concatenate([fold, np.tile(fold, self.negatives)[unlinked]]),
         )
 
     def _unlinked(
@@ -133,11 +126,6 @@ class PairSampler:
 
     def _shuffle(self, epoch: int) -> NDArray[np.int64]:
         return stream(self.seed, 2, epoch).permutation(len(self.links))
-
-
-def link_folds(links: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
-    """A part of the links for each link, at random, of about equal size: (m,)."""
-    return stream(seed, 5).permutation(len(links)) % folds
 
 
 def longer_first(pairs: Pairs, lengths: NDArray[np.int64]) -> tuple[Pairs, NDArray[np.bool_]]:

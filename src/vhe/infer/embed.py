@@ -50,8 +50,7 @@ def local_embedding(
 ) -> LocalEmbedding:
     """The posterior of each pair; the edge of a pair that is no known link counts as unknown."""
     linked = links.linked(i, j)
-    no_fold = np.full(len(i), -1)
-    pairs = Pairs(i, j, linked.astype(np.float32), linked, no_fold)
+    pairs = Pairs(i, j, linked.astype(np.float32), linked)
     pairs, swapped = longer_first(pairs, corpus.lengths)
     device = model.words.weight.device
     # mean and variance of the longer and of the shorter text: (4, m, d)

@@ -17,6 +17,8 @@ from torch.nn.functional import logsigmoid
 
 from vhe.nn.homophily import kl_bernoulli
 
+MASKED = -1e9
+
 
 @dataclass(frozen=True)
 class ElboTerms:
@@ -27,10 +29,11 @@ class ElboTerms:
     kl_unlinked: Tensor  # (1 - w or 1 - π) KL(q0 || p0)
     kl_edge: Tensor  # KL(Bern(π) || Bern(π_0)) where the edge is unknown
     link: Tensor  # log q(w | x) where the edge is known: the semi-supervised term
+    partner: Tensor  # log q(which of the batch is the linked one | x), where a link is known
 
     @property
     def bound(self) -> Tensor:
-        """The evidence lower bound, without the semi-supervised term."""
+        """The evidence lower bound, without the semi-supervised terms."""
         return self.reconstruction - self.kl_linked - self.kl_unlinked - self.kl_edge
 
     def means(self) -> dict[str, float]:
@@ -47,6 +50,7 @@ def elbo(
     reconstruction_unlinked: Tensor,
     kl_linked: Tensor,
     kl_unlinked: Tensor,
+    partner: Tensor,
     pi0: float,
 ) -> ElboTerms:
     """Put the two branches together; every argument but ``pi0`` is (batch,).
@@ -64,4 +68,31 @@ def elbo(
         kl_unlinked=unlinked * kl_unlinked,
         kl_edge=torch.where(known, zero, kl_bernoulli(link_logit, pi0)),
         link=torch.where(known, agreement, zero),
+        partner=partner,
     )
+
+
+def partner_log_probability(
+    mean_i: Tensor, mean_j: Tensor, i: Tensor, j: Tensor, linked: Tensor, scale: Tensor
+) -> Tensor:
+    """log q(the partner of i is j and of j is i), among all vertices of the batch: (batch,).
+
+    With q(w_ij = 1 | x) = sigmoid(scale · cosine + b), independent for each pair, the probability
+    that w_ij = 1 given that one of the candidates is linked to i is a softmax over them, in which
+    b cancels. Both ends ask, each gets half; pairs that are not ``linked`` get 0.
+    """
+    ends = torch.nn.functional.normalize(torch.cat([mean_i, mean_j]), dim=1)  # (2 batch, d)
+    vertices = torch.cat([i, j])
+    batch = len(i)
+    asking = torch.cat([linked, linked]).nonzero().squeeze(1)
+    partner = (asking + batch) % (2 * batch)
+    logits = scale * (ends[asking] @ ends.T)  # (asking, 2 batch)
+    # neither the asking vertex itself nor the partner at another place of the batch is a candidate
+    same = vertices == vertices[asking].unsqueeze(1)
+    same |= vertices == vertices[partner].unsqueeze(1)
+    place = torch.arange(2 * batch, device=same.device)
+    same &= place != partner.unsqueeze(1)
+    chosen = -torch.nn.functional.cross_entropy(
+        logits.masked_fill(same, MASKED), partner, reduction="none"
+    )
+    return torch.zeros_like(mean_i[:, 0]).index_add(0, asking % batch, chosen / 2)

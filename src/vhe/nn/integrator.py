@@ -17,7 +17,7 @@ from vhe.nn.homophily import PairGaussian, limited_gamma, limited_log_variance
 
 LOG_VARIANCE_START = -2.0
 GAMMA_START = 2.0  # as a logit
-LINK_SCALE_START = 0.1
+LINK_SCALE_START, LINK_BIAS_START = 10.0, -5.0
 TEXT_START = 0.1  # of A, beside B = 1: the structure embedding holds the text already
 
 
@@ -71,7 +71,7 @@ class Integrator(nn.Module):
             self.link = nn.Linear(hidden, 1)
         else:
             self.link_scale = nn.Parameter(torch.tensor(LINK_SCALE_START).log())
-            self.link_bias = nn.Parameter(torch.zeros(()))
+            self.link_bias = nn.Parameter(torch.tensor(LINK_BIAS_START))
 
     @torch.no_grad()
     def start(self, center: Tensor, scale: float) -> None:
@@ -112,8 +112,8 @@ class Integrator(nn.Module):
         if self.link is not None:
             logit = self.link(both).squeeze(1)
         else:
-            product = (linked.mean_i * linked.mean_j).sum(dim=1)
-            logit = self.link_scale.exp() * product + self.link_bias
+            cosine = nn.functional.cosine_similarity(linked.mean_i, linked.mean_j)
+            logit = self.link_scale.exp() * cosine + self.link_bias
         return PairPosterior(linked, unlinked, logit)
 
     def _base(self, text: Tensor, h: Tensor) -> Tensor | float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,10 @@ from vhe.data.pairs import Pairs, stream
 from vhe.data.text import PADDING, Corpus
 from vhe.nn.alignment import PhraseToWordAlignment
 from vhe.nn.decoder import GaussianDecoder, MultinomialDecoder, pool
-from vhe.nn.elbo import ElboTerms, elbo
+from vhe.nn.elbo import ElboTerms, elbo, partner_log_probability
 from vhe.nn.homophily import PairGaussian, kl_to_prior, sample
 from vhe.nn.integrator import Integrator, PairPosterior
-from vhe.nn.starts import WORD_SCALE, diffuse, lsa_word_vectors, mean_words, text_codes
+from vhe.nn.starts import WORD_SCALE, lsa_word_vectors, mean_words
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,6 @@ class TextPairs:
     tokens_j: Tensor  # (batch, L_j)
     links: Tensor  # (batch,)  w
     known: Tensor  # (batch,)
-    fold: Tensor  # (batch,)
 
     @classmethod
     def of(cls, pairs: Pairs, corpus: Corpus, device: torch.device) -> TextPairs:
@@ -44,7 +44,6 @@ class TextPairs:
             tensor(corpus.padded(pairs.j)),
             tensor(pairs.links),
             tensor(pairs.known),
-            tensor(pairs.fold),
         )
 
 
@@ -64,9 +63,9 @@ class Inferred:
 class PairVAE(nn.Module):
     """VHE's network (section 3): alignment, structure embedding, integrator and decoder.
 
-    A learned structure embedding is the paper's look-up table. A diffused one is computed from
-    the links by `diffuse_structure`, once with all of them and once without each fold, so that a
-    training pair never reads a structure that was made with its own link.
+    The paper's structure embedding is a learned look-up table. The joint one is the posterior
+    mean of every vertex under the prior of the whole graph (`graph_prior`); while training it is
+    made anew in each step, without the links of the step, and the table holds the last one.
     """
 
     def __init__(self, config: VHEConfig, vocabulary: int, vertices: int, pi0: float) -> None:
@@ -76,7 +75,6 @@ class PairVAE(nn.Module):
         structure_dim = 0 if config.structure == "none" else config.structure_dim
         self.structure = nn.Embedding(vertices, structure_dim, sparse=True)
         self.structure.weight.requires_grad_(config.structure == "learned")
-        self._without_fold: Tensor | None = None  # (folds, vertices, d_h), for training only
         self.alignment = PhraseToWordAlignment(
             config.kernels, config.kernel_width, config.max_words
         )
@@ -124,46 +122,24 @@ class PairVAE(nn.Module):
             parts.append(pool(self.words(tokens), tokens != PADDING, "max"))
         return torch.cat(parts)
 
-    @torch.no_grad()
-    def diffuse_structure(
-        self,
-        corpus: Corpus,
-        links: NDArray[np.int64],
-        folds: NDArray[np.int64] | None = None,
-    ) -> None:
-        """Make the structure embeddings from the texts and the links, where they are diffused."""
-        if self.config.structure != "diffused":
-            return
-        codes = text_codes(mean_words(corpus, self.words.weight[1:].cpu().numpy()))
-        self.structure.weight.copy_(torch.from_numpy(diffuse(codes, links)))
-        if folds is not None:
-            parts = [diffuse(codes, links[folds != fold]) for fold in range(folds.max() + 1)]
-            stacked = torch.from_numpy(np.stack(parts))
-            self._without_fold = stacked.to(self.structure.weight.device)
+    def infer(self, pairs: TextPairs, structure: Tensor | None = None) -> Inferred:
+        """The approximate posterior of each pair (section 3.2, encoder).
 
-    def structure_of(self, vertices: Tensor, fold: Tensor) -> Tensor:
-        """h of each vertex, made without the links of ``fold`` where that is not -1."""
-        h: Tensor = self.structure(vertices)
-        if self._without_fold is None:
-            return h
-        return torch.where((fold >= 0).unsqueeze(1), self._without_fold[fold, vertices], h)
-
-    def infer(self, pairs: TextPairs) -> Inferred:
-        """The approximate posterior of each pair (section 3.2, encoder)."""
+        ``structure`` (n, d_h) are structure embeddings to use instead of the table.
+        """
         mask_i, mask_j = pairs.tokens_i != PADDING, pairs.tokens_j != PADDING
         words_i, words_j = self.words(pairs.tokens_i), self.words(pairs.tokens_j)
         aligned = self.alignment(words_i, words_j, mask_i, mask_j)
-        posterior = self.integrator(
-            aligned.text_i,
-            aligned.text_j,
-            self.structure_of(pairs.i, pairs.fold),
-            self.structure_of(pairs.j, pairs.fold),
-        )
+        h_i = self.structure(pairs.i) if structure is None else structure[pairs.i]
+        h_j = self.structure(pairs.j) if structure is None else structure[pairs.j]
+        posterior = self.integrator(aligned.text_i, aligned.text_j, h_i, h_j)
         return Inferred(
             posterior, words_i, words_j, mask_i, mask_j, aligned.weight_i, aligned.weight_j
         )
 
-    def reconstruct(self, q: PairGaussian, pairs: TextPairs, seen: Inferred, generator: torch.Generator) -> Tensor:
+    def reconstruct(
+        self, q: PairGaussian, pairs: TextPairs, seen: Inferred, generator: torch.Generator
+    ) -> Tensor:
         """One sample of E_q[log p(x_i, x_j | z_i, z_j)] for each pair: (batch,)."""
         z_i, z_j = sample(q, generator)
         if isinstance(self.decoder, MultinomialDecoder):
@@ -174,9 +150,43 @@ class PairVAE(nn.Module):
             z_i, table_i, pairs.tokens_i, seen.mask_i
         ) + self.decoder.log_likelihood(z_j, table_j, pairs.tokens_j, seen.mask_j)
 
-    def loss(self, pairs: TextPairs, generator: torch.Generator) -> ElboTerms:
-        """Every term of the bound for each pair."""
-        seen = self.infer(pairs)
+    def loss(
+        self,
+        batch: Sequence[TextPairs],
+        generator: torch.Generator,
+        structure: Tensor | None = None,
+    ) -> ElboTerms:
+        """Every term of the objective for each pair of a batch, which comes in parts."""
+        parts = [self._branches(pairs, generator, structure) for pairs in batch]
+        mean_i, mean_j, logit, linked, unlinked, kl_linked, kl_unlinked = (
+            torch.cat(part) for part in zip(*parts, strict=True)
+        )
+        links, known, i, j = (
+            torch.cat([getattr(pairs, name) for pairs in batch])
+            for name in ("links", "known", "i", "j")
+        )
+        if self.config.link_posterior == "latent":
+            scale = self.integrator.link_scale.exp()
+            partner = partner_log_probability(mean_i, mean_j, i, j, known & (links > 0), scale)
+        else:
+            partner = torch.zeros_like(logit)
+        return elbo(
+            links=links,
+            known=known,
+            link_logit=logit,
+            reconstruction_linked=linked,
+            reconstruction_unlinked=unlinked,
+            kl_linked=kl_linked,
+            kl_unlinked=kl_unlinked,
+            partner=partner,
+            pi0=self.pi0,
+        )
+
+    def _branches(
+        self, pairs: TextPairs, generator: torch.Generator, structure: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        """Means and logit of π, then reconstruction and KL of the q1 and of the q0 branch."""
+        seen = self.infer(pairs, structure)
         q = seen.posterior
         linked = self.reconstruct(q.linked, pairs, seen, generator)
         # log p(x|z) looks at z_i and z_j one by one, so branches with equal margins share it
@@ -185,17 +195,11 @@ class PairVAE(nn.Module):
             if self.config.shared_posterior
             else self.reconstruct(q.unlinked, pairs, seen, generator)
         )
-        return elbo(
-            links=pairs.links,
-            known=pairs.known,
-            link_logit=q.link_logit,
-            reconstruction_linked=linked,
-            reconstruction_unlinked=unlinked,
-            kl_linked=kl_to_prior(q.linked, self.config.homophily),
-            kl_unlinked=kl_to_prior(q.unlinked, 0.0),
-            pi0=self.pi0,
-        )
+        kl_linked = kl_to_prior(q.linked, self.config.homophily)
+        kl_unlinked = kl_to_prior(q.unlinked, 0.0)
+        means = (q.linked.mean_i, q.linked.mean_j)
+        return *means, q.link_logit, linked, unlinked, kl_linked, kl_unlinked
 
     def objective(self, terms: ElboTerms) -> Tensor:
-        """What is minimised, for each pair: the negative bound and the semi-supervised term."""
-        return -terms.bound - self.config.link_weight * terms.link
+        """What is minimised, for each pair: the negative bound and the semi-supervised terms."""
+        return -terms.bound - self.config.link_weight * (terms.link + terms.partner)

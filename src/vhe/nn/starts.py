@@ -1,4 +1,4 @@
-"""Where learning starts: word vectors from the corpus, and texts diffused over the links."""
+"""Where learning starts: word vectors from the corpus."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from vhe.data.text import Corpus
 
 WORD_SCALE = 0.3  # the deviation of an entry of a word vector
-ROUNDS, KEPT = 8, 0.3  # of the diffusion
 
 
 def word_counts(corpus: Corpus):  # type: ignore[no-untyped-def]
@@ -55,29 +54,3 @@ def mean_words(corpus: Corpus, vectors: NDArray[np.float32]) -> NDArray[np.float
     """The mean word vector of each text, zero for an empty one: (n, dim)."""
     totals: NDArray[np.float32] = word_counts(corpus) @ vectors
     return totals / np.maximum(corpus.lengths, 1)[:, None].astype(np.float32)
-
-
-def text_codes(texts: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Texts (n, d) scaled to the length that a draw from the prior has, √d, and half centred."""
-    length = np.linalg.norm(texts, axis=1, keepdims=True)
-    codes: NDArray[np.float32] = texts * (texts.shape[1] ** 0.5 / np.maximum(length, 1e-12))
-    return codes - codes.mean(axis=0) / 2
-
-
-def diffuse(values: NDArray[np.float32], links: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Mix each vertex's values with its neighbours': Z <- .3 X + .7 S Z, eight times.
-
-    S is the symmetrically normalised adjacency with self loops.
-    """
-    from scipy.sparse import coo_array, diags_array, eye_array
-
-    n = len(values)
-    ones = np.ones(2 * len(links), dtype=np.float32)
-    both = np.concatenate([links, links[:, ::-1]])
-    adjacency = coo_array((ones, (both[:, 0], both[:, 1])), shape=(n, n)) + eye_array(n)
-    scale = diags_array(1 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel()))
-    smoothing = (scale @ adjacency @ scale).tocsr().astype(np.float32)
-    mixed = values
-    for _ in range(ROUNDS):
-        mixed = KEPT * values + (1 - KEPT) * (smoothing @ mixed)
-    return mixed

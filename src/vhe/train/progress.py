@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-LINES = 8  # at most about this many plain lines for one task
+SECONDS_BETWEEN_LINES = 10.0
 
 
 class Progress:
@@ -20,8 +20,7 @@ class Progress:
     def __init__(self, task: str, total: int, *, show: bool = True) -> None:
         self.task, self.total, self.show = task, total, show
         self._bar: Any = None
-        self._started = time.monotonic()
-        self._last = 0
+        self._started = self._said = time.monotonic()
 
     def __enter__(self) -> Self:
         if self.show and (sys.stderr.isatty() or "ipykernel" in sys.modules):
@@ -52,11 +51,13 @@ class Progress:
         if self._bar is not None:
             fields = {} if note is None else {"note": note}
             self._bar.update(self._task, completed=done, **fields)
-        elif self.show and (done == self.total or done - self._last >= self.total / LINES):
-            self._last = done
-            words = f" · {note}" if note else ""
-            seconds = time.monotonic() - self._started
-            print(f"{self.task} {done}/{self.total}{words} · {seconds:.0f} s", file=sys.stderr)
+        elif self.show:
+            now = time.monotonic()
+            if done == self.total or now - self._said >= SECONDS_BETWEEN_LINES:
+                self._said = now
+                words = f" · {note}" if note else ""
+                line = f"{self.task} {done}/{self.total}{words} · {now - self._started:.0f} s"
+                print(line, file=sys.stderr, flush=True)
 
     def __exit__(
         self,

@@ -23,22 +23,24 @@ from torch import Tensor
 
 from vhe.data.pairs import (
     LinkSet,
+    Pairs,
     PairSampler,
     length_buckets,
-    link_folds,
     longer_first,
     stream,
 )
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 from vhe.infer.embed import AREA, embedding_of
+from vhe.nn.joint_structure import JointStructure
 from vhe.nn.pair_vae import PairVAE, TextPairs
 from vhe.train.checkpoint import json_bytes, read_folder, read_tensors, tensor_bytes, write_folder
 
-FOLDS = 5  # parts of the links; a structure embedding is made without each of them
+SOFTNESS = (2.0, 0.0, 1.0, 4.0)  # weights of soft links to choose from, the usual one first
 VALIDATION_CONTEXTS = 4
 CHECKPOINT_SECONDS = 60.0
 TRAINING = "training"  # the kind of folder
+INTERRUPTED = "interrupted"
 
 Links = NDArray[np.int64]
 
@@ -52,6 +54,7 @@ class TrainingState:
     best_auc: float | None = None
     seconds: float = 0.0
     stopped: str = ""  # why it ended early, if it did
+    softness: float = 0.0  # weight of soft links in the joint posterior
     sums: dict[str, float] = field(default_factory=dict)  # of the terms since the last look
     history: list[dict[str, float]] = field(default_factory=list)
 
@@ -87,7 +90,6 @@ class Trainer:
         self.sampler = PairSampler(
             links,
             len(corpus),
-            folds=link_folds(links, FOLDS, seed),
             batch_size=config.batch_size,
             negatives=config.negatives,
             alpha=config.alpha,
@@ -97,6 +99,12 @@ class Trainer:
         self.optimisers = _optimisers(model)
         self.state = TrainingState()
         self.best: dict[str, Tensor] = {}
+        self.structure: JointStructure | None = None
+        if config.structure == "joint":
+            self.structure = JointStructure(model, corpus)
+            self.state.softness = self._choose_softness()
+            self.structure.use(links, self.state.softness)
+            self.structure.store()
 
     def run(self) -> TrainingState:
         """Train to the last step, until validation gets no better, or until interrupted.
@@ -105,10 +113,10 @@ class Trainer:
         """
         state, began = self.state, time.monotonic() - self.state.seconds
         kept = time.monotonic()
-        self.model.diffuse_structure(self.corpus, self.links, self.sampler.folds)
-        state.stopped = ""
+        if state.stopped.startswith(INTERRUPTED):
+            state.stopped = ""
         if state.step == 0:
-            self._look()
+            self.report(0, self._look())
         with _interruptible() as interrupted:
             while state.step < self.steps and not state.stopped:
                 terms = self._step(state.step)
@@ -119,38 +127,48 @@ class Trainer:
                 state.seconds = time.monotonic() - began
                 for name, value in terms.items():
                     state.sums[name] = state.sums.get(name, 0.0) + value
-                self.report(state.step, None)
-                if state.step % self.config.check_every == 0 or state.step == self.steps:
-                    self._look()
+                due = state.step % self.config.check_every == 0 or state.step == self.steps
+                self.report(state.step, self._look() if due else None)
                 if interrupted:
-                    state.stopped = f"interrupted at step {state.step}"
-                if interrupted or time.monotonic() - kept > CHECKPOINT_SECONDS:
+                    state.stopped = f"{INTERRUPTED} at step {state.step}"
+                elif time.monotonic() - kept > CHECKPOINT_SECONDS:
                     self.keep()
                     kept = time.monotonic()
+        self.keep()
         self.model.load_state_dict(self.best)
         return state
 
     def _step(self, step: int) -> dict[str, float]:
         """One step of the optimisers; returns the mean of each term of the bound."""
-        pairs, _ = longer_first(self.sampler.batch(step), self.corpus.lengths)
-        device = self.model.words.weight.device
-        noise = torch.Generator(device).manual_seed(int(stream(self.seed, 7, step).integers(2**63)))
-        means: dict[str, float] = {}
         for optimiser in self.optimisers:
             optimiser.zero_grad(set_to_none=True)
-        for rows in length_buckets(pairs, self.corpus.lengths, AREA):
-            terms = self.model.loss(TextPairs.of(pairs[rows], self.corpus, device), noise)
-            (self.model.objective(terms).sum() / len(pairs)).backward()
-            for name, value in terms.means().items():
-                means[name] = means.get(name, 0.0) + value * len(rows) / len(pairs)
+        means = self.backward(self.sampler.batch(step), step)
         if math.isfinite(sum(means.values())):
             for optimiser in self.optimisers:
                 optimiser.step()
         return means
 
-    def _look(self) -> None:
+    def backward(self, pairs: Pairs, step: int) -> dict[str, float]:
+        """The gradient of the objective over some pairs; returns the mean of each term."""
+        pairs, _ = longer_first(pairs, self.corpus.lengths)
+        device = self.model.words.weight.device
+        noise = torch.Generator(device).manual_seed(int(stream(self.seed, 7, step).integers(2**63)))
+        parts = [
+            TextPairs.of(pairs[rows], self.corpus, device)
+            for rows in length_buckets(pairs, self.corpus.lengths, AREA)
+        ]
+        structure = None
+        if self.structure is not None:  # a link that is learned from must not be read from
+            structure = self.structure.mean(without=self.sampler.link_numbers(step))
+        terms = self.model.loss(parts, noise, structure)
+        self.model.objective(terms).mean().backward()
+        return terms.means()
+
+    def _look(self) -> str:
         """Record the terms since the last look and the validation AUC; keep the best weights."""
         state = self.state
+        if self.structure is not None:
+            self.structure.store()
         auc = self.validation_auc()
         since = state.step - (state.history[-1]["step"] if state.history else 0)
         means = {name: total / max(since, 1) for name, total in state.sums.items()}
@@ -162,7 +180,22 @@ class Trainer:
             self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
         if state.step - state.best_step >= self.config.patience * self.config.check_every:
             state.stopped = f"no better since step {state.best_step}"
-        self.report(state.step, "" if auc is None else f"validation AUC {100 * auc:.1f}")
+        return "" if auc is None else f"validation AUC {100 * auc:.1f}"
+
+    def _choose_softness(self) -> float:
+        """The weight of soft links under which the joint posterior ranks validation links best."""
+        if self.config.softness is not None:
+            return self.config.softness
+        vertices = np.unique(self.validation)
+        places = np.searchsorted(vertices, self.validation)
+        found: dict[float, float] = {}
+        assert self.structure is not None
+        for softness in SOFTNESS:
+            self.structure.use(self.links, softness)
+            with torch.no_grad():
+                codes = self.structure.mean()[torch.from_numpy(vertices)].cpu().numpy()
+            found[softness] = (ranking_auc(codes, places) if len(vertices) else None) or 0.0
+        return max(found, key=lambda softness: found[softness])
 
     def validation_auc(self) -> float | None:
         """How often a validation link scores above a pair of its end and another such vertex."""
@@ -218,6 +251,8 @@ class Trainer:
             raise VHEError(f"{self.folder}: that training is of another network") from None
         self.best = _under(tensors, "best.")
         self.state = TrainingState(**about["state"])
+        if self.structure is not None:
+            self.structure.use(self.links, self.state.softness)
 
 
 def ranking_auc(codes: NDArray[np.float32], links: Links) -> float | None:

@@ -1,0 +1,204 @@
+"""The homophilic prior over the whole graph: every code at once, given all texts and all links.
+
+The paper's p1 couples the two codes of one linked pair. Coupling all linked pairs at once gives
+
+    p(z) ∝ exp(-½ Σ_(i,j) s_ij ||z_i - z_j||²),    text_i ~ N(z_i, 1/Λ_i)
+
+whose posterior is Gaussian with mean A⁻¹ Λ m and covariance A⁻¹, A = diag(Λ) + Laplacian(s), m the
+texts' codes: one sparse linear system for all dimensions. For two vertices with one link it is the
+homophilic pair of the paper with correlation λ = s / (s + 1) when Λ = 1. Links that are
+unknown but whose texts are near count too, softly: the mixture over unknown edges in expectation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from vhe.data.text import Corpus
+from vhe.nn.starts import word_counts
+
+STRENGTH = 2.0  # of a link, before it is shared among the links of its ends
+NEIGHBOURS = 10  # nearest texts that are linked softly
+ROUNDS_TRAINING, ROUNDS = 6, 25  # of conjugate gradients
+
+
+class TextCodes:
+    """m: the code of every text, the sum of its words' vectors with damped counts.
+
+    Rows have the length of a draw from the prior, √d, and are half centred.
+    """
+
+    def __init__(self, corpus: Corpus, device: torch.device) -> None:
+        counts = word_counts(corpus)
+        counts.data = 1 + np.log(counts.data)
+        self.rows = _torch(counts, device)  # (n, V)
+        self.columns = _torch(counts.T.tocsr(), device)  # (V, n)
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        """Codes (n, d) for word vectors (V, d)."""
+        totals = _Product.apply(vectors, self.rows, self.columns)
+        assert isinstance(totals, Tensor)
+        length = totals.norm(dim=1, keepdim=True).clamp(min=1e-12)
+        codes = totals / length * vectors.shape[1] ** 0.5
+        return codes - codes.mean(dim=0) / 2
+
+
+class GraphPrior:
+    """The coupling of the codes by known links and, softly, by near texts.
+
+    Parameters
+    ----------
+    links : (m, 2)
+    lengths : (n,) words of each text: a longer text is surer, Λ ∝ √(1 + length)
+    near : (k, 2) and weights (k,)
+        pairs of near texts, see `near_texts`; ``softness`` is what they weigh
+    """
+
+    def __init__(
+        self,
+        links: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        near: tuple[NDArray[np.int64], NDArray[np.float32]] | None = None,
+        softness: float = 0.0,
+        device: torch.device | None = None,
+    ) -> None:
+        n = len(lengths)
+        weight = np.log1p(lengths)
+        self.device = device or torch.device("cpu")
+        self.precision = torch.from_numpy(
+            np.exp((weight - weight.mean()) / 2).astype(np.float32)
+        ).to(self.device)
+        degree = np.bincount(links.ravel(), minlength=n)
+        strength = STRENGTH * ((degree[links] + 1).prod(axis=1).astype(np.float64)) ** -0.25
+        pairs, weights = links, strength
+        if near is not None and softness > 0:
+            soft_degree = np.bincount(near[0].ravel(), minlength=n)
+            share = ((soft_degree[near[0]] + 1).prod(axis=1).astype(np.float64)) ** -0.5
+            pairs = np.concatenate([links, near[0]])
+            weights = np.concatenate([strength, softness * near[1] * share])
+        # the position of each pair's two entries in the sorted rows of the matrix
+        ends = np.concatenate([pairs, pairs[:, ::-1]])
+        order = np.lexsort((ends[:, 1], ends[:, 0]))
+        self._entry = torch.from_numpy(np.argsort(order)).to(self.device)
+        self._columns = torch.from_numpy(ends[order, 1]).to(self.device)
+        starts = np.searchsorted(ends[order, 0], np.arange(n + 1))
+        self._starts = torch.from_numpy(starts).to(self.device)
+        self._weights = torch.from_numpy(np.tile(weights, 2)[order].astype(np.float32)).to(
+            self.device
+        )
+        self._pairs = len(pairs)
+
+    def coupling(self, left_out: NDArray[np.int64] | None = None) -> Coupling:
+        """The prior without some links, by their numbers."""
+        values = self._weights
+        if left_out is not None and len(left_out):
+            gone = torch.from_numpy(left_out).to(self.device)
+            values = values.clone()
+            values[self._entry[torch.cat([gone, gone + self._pairs])]] = 0
+        n = len(self.precision)
+        matrix = torch.sparse_csr_tensor(
+            self._starts, self._columns, values, (n, n), check_invariants=False
+        )
+        total = matrix @ torch.ones(n, 1, device=self.device)
+        return Coupling(matrix, self.precision.unsqueeze(1), total)
+
+
+class Coupling:
+    """A = diag(Λ) + Laplacian, and the solution of A z = b."""
+
+    def __init__(self, matrix: Tensor, precision: Tensor, total: Tensor) -> None:
+        self.matrix, self.precision = matrix, precision  # (n, n), (n, 1)
+        self.diagonal = precision + total  # (n, 1)
+
+    def times(self, z: Tensor) -> Tensor:
+        return self.diagonal * z - self.matrix @ z
+
+    def solve(self, b: Tensor, rounds: int) -> Tensor:
+        """A⁻¹ b for each column of b (n, d), by preconditioned conjugate gradients."""
+        z = b / self.diagonal
+        rest = b - self.times(z)
+        scaled = rest / self.diagonal
+        direction, size = scaled, (rest * scaled).sum(dim=0)
+        for _ in range(rounds):
+            image = self.times(direction)
+            step = size / (direction * image).sum(dim=0).clamp(min=1e-30)
+            z, rest = z + step * direction, rest - step * image
+            scaled = rest / self.diagonal
+            size, before = (rest * scaled).sum(dim=0), size
+            direction = scaled + size / before.clamp(min=1e-30) * direction
+        return z
+
+    def posterior_mean(self, codes: Tensor, rounds: int) -> Tensor:
+        """A⁻¹ Λ m; gradients by the adjoint system, which is the same one: A is symmetric."""
+        mean = _Posterior.apply(codes, self, rounds)
+        assert isinstance(mean, Tensor)
+        return mean
+
+
+class _Posterior(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, codes: Tensor, coupling: Coupling, rounds: int) -> Tensor:
+        ctx.coupling, ctx.rounds = coupling, rounds
+        return coupling.solve(coupling.precision * codes, rounds)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        coupling: Coupling = ctx.coupling
+        return coupling.precision * coupling.solve(gradients[0], ctx.rounds), None, None
+
+
+class _Product(torch.autograd.Function):
+    """Sparse times dense; torch has no gradient for it that keeps to compressed rows."""
+
+    @staticmethod
+    def forward(ctx: Any, dense: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        ctx.columns = columns
+        return rows @ dense
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.columns @ gradients[0], None, None
+
+
+def near_texts(
+    codes: NDArray[np.float32], neighbours: int = NEIGHBOURS
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The nearest texts of each text by the cosine of centred codes: pairs (k, 2), cosines (k,)."""
+    centred = codes - codes.mean(axis=0)
+    unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+    n = len(unit)
+    count = min(neighbours, n - 1)
+    if count < 1:
+        return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.float32)
+    table = torch.from_numpy(np.ascontiguousarray(unit))
+    keys, values = [], []
+    step = max(1, (1 << 24) // n)
+    for start in range(0, n, step):
+        cosine = table[start : start + step] @ table.T
+        here = torch.arange(len(cosine))
+        cosine[here, here + start] = -2
+        best = cosine.topk(count, dim=1)
+        i = np.repeat(np.arange(start, start + len(cosine)), count)
+        j = best.indices.numpy().ravel()
+        keys.append(np.minimum(i, j) * n + np.maximum(i, j))
+        values.append(best.values.numpy().ravel())
+    key, first = np.unique(np.concatenate(keys), return_index=True)
+    value = np.concatenate(values)[first]
+    positive = value > 0
+    return np.stack(np.divmod(key[positive], n), axis=1), value[positive]
+
+
+def _torch(matrix: sparse.csr_array, device: torch.device) -> Tensor:
+    return torch.sparse_csr_tensor(
+        torch.from_numpy(matrix.indptr.astype(np.int64)),
+        torch.from_numpy(matrix.indices.astype(np.int64)),
+        torch.from_numpy(matrix.data.astype(np.float32)),
+        matrix.shape,
+        check_invariants=False,
+    ).to(device)

@@ -1,0 +1,44 @@
+"""Structure embeddings from the joint posterior: the graph prior met by the words of a model."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vhe.data.text import Corpus
+from vhe.nn.graph_prior import ROUNDS, ROUNDS_TRAINING, GraphPrior, TextCodes, near_texts
+from vhe.nn.pair_vae import PairVAE
+
+
+class JointStructure:
+    """The posterior mean of every vertex, as a function of the word vectors of a `PairVAE`.
+
+    Near texts, the soft links, are those of the word vectors that the model starts with.
+    """
+
+    def __init__(self, model: PairVAE, corpus: Corpus) -> None:
+        self.model, self.corpus = model, corpus
+        self.codes = TextCodes(corpus, model.words.weight.device)
+        with torch.no_grad():
+            self.near = near_texts(self.codes(model.words.weight[1:]).cpu().numpy())
+        self.prior: GraphPrior | None = None
+
+    def use(self, links: NDArray[np.int64], softness: float) -> None:
+        """Couple the codes by these links (m, 2)."""
+        self.prior = GraphPrior(
+            links, self.corpus.lengths, self.near, softness, self.model.words.weight.device
+        )
+
+    def mean(self, without: NDArray[np.int64] | None = None) -> Tensor:
+        """The posterior means (n, d), without some links (by number) while training on them."""
+        assert self.prior is not None, "call use() first"
+        rounds = ROUNDS if without is None else ROUNDS_TRAINING
+        codes = self.codes(self.model.words.weight[1:])
+        return self.prior.coupling(without).posterior_mean(codes, rounds)
+
+    @torch.no_grad()
+    def store(self) -> None:
+        """Put the posterior means into the model's table."""
+        self.model.structure.weight.copy_(self.mean())
