@@ -122,7 +122,8 @@ class VHEConfig:
         "mean", "max", help="how word vectors are pooled into the target of the Gaussian decoder"
     )
     fixed_target: bool = _switch(
-        True, "scale the target to the prior and let no gradient into it, so that it cannot collapse"
+        True,
+        "scale the target to the prior and let no gradient into it, so that it cannot collapse",
     )
     precision: float = _positive(3.0, "weight of the squared error in log p(x|z)")
 
@@ -131,7 +132,9 @@ class VHEConfig:
         0.2, "share of the pairs whose edge is treated as unknown", 0, 1, "a number in [0, 1]"
     )
     negatives: int = _count(1, "unlinked pairs for each linked one")
-    link_weight: float = _not_negative(300.0, "weight of log q(w|x) on known pairs, a link term that the paper does not have")
+    link_weight: float = _not_negative(
+        300.0, "weight of log q(w|x) on known pairs, a link term that the paper does not have"
+    )
     learning_rate: float = _positive(1e-3, "step size of Adam")
     batch_size: int = _count(512, "pairs in an optimiser step")
     steps: int = _count(100, "optimiser steps at least", 0)

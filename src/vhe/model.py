@@ -47,7 +47,7 @@ class Suggestion:
     text: str
 
 
-class VHE(CosineMethod, BaseEstimator):  # type: ignore[misc]
+class VHE(CosineMethod, BaseEstimator):
     """Variational Homophilic Embedding of a network whose vertices carry text.
 
     Parameters
@@ -336,7 +336,7 @@ def _signature() -> inspect.Signature:
 
 # scikit-learn reads the parameters of an estimator from here (get_params, clone)
 VHE.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
-VHE.__signature__ = _signature()  # type: ignore[attr-defined]
+VHE.__signature__ = _signature()
 
 
 def density(network: TextNetwork) -> float:

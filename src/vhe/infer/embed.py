@@ -73,8 +73,14 @@ def _margins(q: PairPosterior, batch: TextPairs) -> Tensor:
     share = torch.where(batch.known, batch.links, torch.sigmoid(q.link_logit)).unsqueeze(1)
     means, variances = [], []
     for one, none in (
-        ((q.linked.mean_i, q.linked.log_variance_i), (q.unlinked.mean_i, q.unlinked.log_variance_i)),
-        ((q.linked.mean_j, q.linked.log_variance_j), (q.unlinked.mean_j, q.unlinked.log_variance_j)),
+        (
+            (q.linked.mean_i, q.linked.log_variance_i),
+            (q.unlinked.mean_i, q.unlinked.log_variance_i),
+        ),
+        (
+            (q.linked.mean_j, q.linked.log_variance_j),
+            (q.unlinked.mean_j, q.unlinked.log_variance_j),
+        ),
     ):
         means.append(share * one[0] + (1 - share) * none[0])
         within = share * one[1].exp() + (1 - share) * none[1].exp()
@@ -156,4 +162,4 @@ def embedding_of(
     for _ in range(contexts):
         others = (vertices + rng.integers(1, max(n, 2), len(vertices))) % n  # never itself
         total += local_embedding(model, corpus, links, vertices, others).mean_i
-    return total / contexts
+    return total / np.float32(contexts)

@@ -68,7 +68,7 @@ class GaussianDecoder(nn.Module):
 
 
 class MultinomialDecoder(nn.Module):
-    """log p(x | z) = Σ over the words of a text of log softmax(f(z) E^T + b), E the word vectors."""
+    """log p(x | z) = Σ over the words of a text of log softmax(f(z) E^T + b), E the words."""
 
     def __init__(self, config: VHEConfig, vocabulary: int) -> None:
         super().__init__()

@@ -52,5 +52,6 @@ def lsa_word_vectors(corpus: Corpus, dim: int, seed: int) -> NDArray[np.float32]
 
 def mean_words(corpus: Corpus, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The mean word vector of each text, zero for an empty one: (n, dim)."""
-    totals: NDArray[np.float32] = word_counts(corpus) @ vectors
-    return totals / np.maximum(corpus.lengths, 1)[:, None].astype(np.float32)
+    totals = np.asarray(word_counts(corpus) @ vectors, dtype=np.float32)
+    totals /= np.maximum(corpus.lengths, 1)[:, None].astype(np.float32)
+    return totals

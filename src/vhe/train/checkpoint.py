@@ -128,7 +128,9 @@ def _checked(folder: Path, name: str, entry: dict[str, Any]) -> bytes:
         raise VHEError(f"{path}: this file of the folder is missing; take a copy or fit again")
     data = path.read_bytes() if path.stat().st_size == entry["bytes"] else None
     if data is None or hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        raise VHEError(f"{path}: the file has changed since it was written; take a copy or fit again")
+        raise VHEError(
+            f"{path}: the file has changed since it was written; take a copy or fit again"
+        )
     return data
 
 
