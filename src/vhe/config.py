@@ -144,7 +144,7 @@ class VHEConfig:
     )
     check_every: int = _count(10, "steps between two looks at the validation links")
     patience: int = _count(4, "looks without an improvement before training stops")
-    contexts: int = _count(16, "other vertices over which a global embedding is averaged")
+    contexts: int = _count(8, "other vertices over which a global embedding is averaged")
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))

@@ -33,6 +33,7 @@ from vhe.train.provenance import provenance
 from vhe.train.trainer import Trainer
 
 MOST_VALIDATION_LINKS = 256
+CALIBRATION_CONTEXTS = 4
 SNIPPET = 80  # characters of a text that a suggestion shows
 
 Pair = tuple[Hashable, Hashable]
@@ -117,8 +118,8 @@ class VHE(CosineMethod, BaseEstimator):
         Parameters
         ----------
         checkpoint
-            a folder in which the training is kept, so that it can be resumed; it goes away when
-            the training has ended by itself
+            a folder in which the training is kept every minute and at its end, so that it can
+            be resumed; delete it when the model is saved
         resume
             go on with the training that is kept there
         """
@@ -163,7 +164,7 @@ class VHE(CosineMethod, BaseEstimator):
             judges = validation if len(validation) else links
             self._calibration = calibrate(
                 model, corpus, LinkSet(links, len(network)), judges,
-                contexts=config.contexts, seed=seed,
+                contexts=min(config.contexts, CALIBRATION_CONTEXTS), seed=seed,
             )  # fmt: skip
             if trainer.structure is not None:  # the validation links have done their duty
                 trainer.structure.use(network.links, state.softness)

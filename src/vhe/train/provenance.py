@@ -9,7 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("vhe", "torch", "numpy", "scipy", "scikit-learn")
+from vhe import __version__
+
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 def provenance(seed: int) -> dict[str, Any]:
@@ -17,7 +19,8 @@ def provenance(seed: int) -> dict[str, Any]:
 
     return {
         "seed": seed,
-        "versions": {"python": platform.python_version()} | {p: _version(p) for p in PACKAGES},
+        "versions": {"vhe": __version__, "python": platform.python_version()}
+        | {package: _version(package) for package in PACKAGES},
         "git": _git_hash(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "threads": torch.get_num_threads(),

@@ -1,0 +1,187 @@
+"""`vhe doctor`: what this machine and this installation have, and what is missing."""
+
+import importlib
+import importlib.metadata
+import os
+import platform
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from vhe import __version__
+from vhe.cli.output import answers_only, print_json, print_table, say
+
+CORE = (
+    "torch",
+    "numpy",
+    "scipy",
+    "sklearn",
+    "networkx",
+    "pandas",
+    "safetensors",
+    "pyarrow",
+    "cyclopts",
+    "rich",
+)
+MIB, GIB = 2**20, 2**30
+
+
+def doctor(*, json: bool = False) -> int:
+    """Show what this machine has, how fast it is, and which packages are missing.
+
+    Parameters
+    ----------
+    json
+        print one JSON document
+    """
+    with answers_only(json):
+        core = {name: _import_version(name) for name in CORE}
+        broken = [name for name, found in core.items() if found["version"] is None]
+        report: dict[str, Any] = {
+            "vhe": __version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "cores": _cores(),
+            "memory_gib": _memory(),
+            "core": core,
+            "extras": _extras(),
+            "torch": None if "torch" in broken else _torch(),
+            "data": None if broken else _data(),
+        }
+    if json:
+        print_json(report)
+    else:
+        _show(report)
+    for name in broken:
+        say(f"vhe: {name} cannot be imported: {core[name]['error']}")
+    return 1 if broken else 0
+
+
+def _import_version(name: str) -> dict[str, str | None]:
+    """Import for real: a package can be installed and still not work."""
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:  # a broken binary raises whatever it likes
+        return {"version": None, "error": " ".join(str(error).split())}
+    version = getattr(module, "__version__", None)
+    return {"version": str(version or importlib.metadata.version(name)), "error": None}
+
+
+def _extras() -> dict[str, dict[str, Any]]:
+    """For each extra of the installed package, what it needs and what of that is not there."""
+    try:
+        requirements = importlib.metadata.requires("vhe") or []
+    except importlib.metadata.PackageNotFoundError:  # run from its source, never installed
+        return {}
+    extras: dict[str, dict[str, Any]] = {}
+    for requirement in requirements:
+        found = re.match(r"""([\w.-]+)([^;]*);.*extra == ['"](\w+)['"]""", requirement)
+        if not found or found[1] == "vhe":
+            continue
+        wanted = found[1] + found[2].strip()
+        extra = extras.setdefault(found[3], {"missing": [], "install": None})
+        try:
+            importlib.metadata.version(found[1])
+        except importlib.metadata.PackageNotFoundError:
+            extra["missing"].append(found[1])
+            wanted_all = [*(extra["install"] or "python -m pip install").split(), f"'{wanted}'"]
+            extra["install"] = " ".join(wanted_all)
+    return extras
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory() -> dict[str, float | None]:
+    """Memory of the machine, and how much of it is free for a new program."""
+    total = available = None
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists() and (line := re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())):
+        available = int(line[1]) * 1024 / GIB
+    return {
+        "total": None if total is None else round(total, 1),
+        "available": None if available is None else round(available, 1),
+    }
+
+
+def _torch() -> dict[str, Any]:
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return {
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "gflops": round(_matrix_rate(device), 1),
+    }
+
+
+def _matrix_rate(device: str, size: int = 1024, seconds: float = 1.0) -> float:
+    """GFLOP/s of products of two square float32 matrices, the best of about a second."""
+    import torch
+
+    a = torch.rand(size, size, device=device)
+    best = float("inf")
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        _ = a @ a
+        if device == "cuda":
+            torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best / 1e9
+
+
+def _data() -> dict[str, Any]:
+    from vhe.cli.data import places
+    from vhe.data.datasets import cache_folder
+
+    cache = cache_folder()
+    return {
+        "VHE_DATA_DIR": os.environ.get("VHE_DATA_DIR"),
+        "cache": str(cache),
+        "cache_mib": round(sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) / MIB, 1),
+        "datasets": places(),
+    }
+
+
+def _show(report: dict[str, Any]) -> None:
+    memory = report["memory_gib"]
+    rows = [
+        ("vhe", report["vhe"]),
+        ("python", f"{report['python']} ({sys.executable})"),
+        ("platform", report["platform"]),
+        ("cores", f"{report['cores']} usable"),
+        ("memory", f"{memory['total']} GiB, of which {memory['available']} GiB are available"),
+        *(
+            (name, found["version"] or "cannot be imported")
+            for name, found in report["core"].items()
+        ),
+    ]
+    if torch := report["torch"]:
+        rows += [
+            ("device", f"{torch['device']}, {torch['threads']} threads"),
+            ("matrix rate", f"{torch['gflops']} GFLOP/s, products of 1024 x 1024 float32"),
+        ]
+    for name, extra in report["extras"].items():
+        missing = f"missing; {extra['install']}" if extra["missing"] else "complete"
+        rows.append((f"extra {name}", missing))
+    if not report["extras"]:
+        rows.append(("extras", "unknown: vhe runs from its source and is not installed"))
+    if data := report["data"]:
+        rows += [
+            ("VHE_DATA_DIR", data["VHE_DATA_DIR"] or "not set"),
+            ("cache", f"{data['cache']} ({data['cache_mib']} MiB)"),
+            *(
+                (f"data {name}", place or "not here yet")
+                for name, place in data["datasets"].items()
+            ),
+        ]
+    print_table(rows)

@@ -1,0 +1,70 @@
+"""What a verb prints: the answer on standard output, everything else on standard error."""
+
+import contextlib
+import json
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+
+def say(text: str) -> None:
+    """A line about the work, not an answer: standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def answers_only(json: bool) -> Iterator[None]:
+    """Inside, a warning is a note, and with ``json`` whatever is printed goes to standard error."""
+    with contextlib.ExitStack() as stack:
+        if json:
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.showwarning = lambda message, *where, **more: say(f"note: {message}")
+        yield
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """One JSON document on standard output; what is not a finite number becomes null."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    print(json.dumps(_plain(document), ensure_ascii=not utf8, allow_nan=False, indent=2))
+
+
+def print_table(
+    rows: Sequence[Sequence[object]], header: Sequence[str] = (), numbers: Sequence[int] = ()
+) -> None:
+    """A table that fits the terminal; columns named in ``numbers`` are aligned to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD if header else None, show_header=bool(header), pad_edge=False)
+    for column in range(len(header) or len(rows[0])):
+        table.add_column(
+            header[column] if header else "",
+            justify="right" if column in numbers else "left",
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*map(str, row))
+    console = Console(highlight=False, markup=False, emoji=False)
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    print("\n".join(lines).strip("\n"))
+
+
+def _plain(value: Any) -> Any:
+    """The same value of types that JSON knows; numpy's numbers are asked for Python's."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return str(value)
