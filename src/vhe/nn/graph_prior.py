@@ -5,9 +5,9 @@ The paper's p1 couples the two codes of one linked pair. Coupling all linked pai
     p(z) ∝ exp(-½ Σ_(i,j) s_ij ||z_i - z_j||²),    text_i ~ N(z_i, 1/Λ_i)
 
 whose posterior is Gaussian with mean A⁻¹ Λ m and covariance A⁻¹, A = diag(Λ) + Laplacian(s), m the
-texts' codes: one sparse linear system for all dimensions. For two vertices with one link it is the
-homophilic pair of the paper with correlation λ = s / (s + 1) when Λ = 1. Links that are
-unknown but whose texts are near count too, softly: the mixture over unknown edges in expectation.
+texts' codes: one sparse linear system for all dimensions. For two linked vertices and Λ = 1, A⁻¹
+has the correlation s / (1 + s): the paper's pair with that λ. Links that are unknown but whose
+texts are near count too, softly: the mixture over unknown edges in expectation.
 """
 
 from __future__ import annotations
