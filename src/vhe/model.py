@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import secrets
 import time
 import warnings
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, fields
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -90,7 +92,9 @@ class VHE(CosineMethod, BaseEstimator):
     def __init__(self, **parameters: Any) -> None:
         known = inspect.signature(type(self)).parameters
         for name in parameters.keys() - known.keys():
-            VHEConfig.parse_setting(name, "")  # names the nearest setting
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "known are " + ", ".join(known)
+            raise VHEError(f"there is no setting named {name!r}: {hint}")
         for name, parameter in known.items():
             setattr(self, name, parameters.get(name, parameter.default))
 
@@ -198,6 +202,10 @@ class VHE(CosineMethod, BaseEstimator):
         self._check_fitted()
         mean, std = self.embedding_, self.embedding_std_
         if contexts is not None:
+            if contexts != "all" and not (_whole(contexts) and contexts >= 1):
+                raise VHEError(
+                    f"contexts is {contexts!r}, but it has to be a whole number from 1 on, or all"
+                )
             embedding = self._global(None if contexts == "all" else contexts)
             mean, std = embedding.mean, np.sqrt(embedding.variance)
         if ids is not None:
@@ -225,6 +233,8 @@ class VHE(CosineMethod, BaseEstimator):
     def suggest_links(self, vertex_id: Hashable, k: int = 10) -> list[Suggestion]:
         """The likeliest links of a vertex that are not there yet, the likeliest first."""
         self._check_fitted()
+        if not (_whole(k) and k >= 0):
+            raise VHEError(f"k is {k!r}, but it has to be a whole number of at least 0")
         network = self.network_
         vertex = network.index(vertex_id)
         scores = self.score_matrix(np.array([vertex]), np.arange(len(network)))[0]
@@ -291,12 +301,17 @@ class VHE(CosineMethod, BaseEstimator):
                 LinkSet(network.links, len(network)),
                 contexts=contexts,
                 seed=self.seed_,
-                progress=lambda done, of: progress.update(done),
+                progress=progress.update,
             )
 
     def _seed(self, kept_in: Path | None) -> int:
         """The seed to use: as given, as in the training that is resumed, or drawn."""
         if self.random_state is not None:
+            if not (_whole(self.random_state) and 0 <= self.random_state < 2**32):
+                raise VHEError(
+                    f"random_state is {self.random_state!r}, but it has to be a whole number from "
+                    "0 to 4294967295, or none"
+                )
             return int(self.random_state)
         return secrets.randbelow(2**31) if kept_in is None else Trainer.kept_seed(kept_in)
 
@@ -312,8 +327,10 @@ class VHE(CosineMethod, BaseEstimator):
 
     def _ends(self, pairs: Iterable[Pair]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         self._check_fitted()
-        listed = list(pairs)
         try:
+            listed = list(pairs)
+            if any(isinstance(pair, str) for pair in listed):
+                raise TypeError
             sources, targets = [a for a, _ in listed], [b for _, b in listed]
         except (TypeError, ValueError):
             raise VHEError("pairs has to be a list of pairs of ids, as [('a', 'b')]") from None
@@ -335,9 +352,18 @@ def _signature() -> inspect.Signature:
     return inspect.Signature([parameter(k, v) for k, v in (own | settings).items()])
 
 
-# scikit-learn reads the parameters of an estimator from here (get_params, clone)
-VHE.__init__.__signature__ = _signature()  # type: ignore[attr-defined]
+# scikit-learn reads the parameters of an estimator from here (get_params, clone, repr)
 VHE.__signature__ = _signature()
+VHE.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        *_signature().parameters.values(),
+    ]
+)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def density(network: TextNetwork) -> float:
@@ -355,17 +381,19 @@ def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        return torch.device(name)
-    except RuntimeError:
-        raise VHEError(f"there is no device named {name!r}: use auto, cpu or cuda") from None
+        device = torch.device(name)
+        torch.empty(0, device=device)  # a GPU that is not there is found here
+    except (RuntimeError, TypeError, AssertionError):
+        raise VHEError(f"there is no device {name!r} here: use auto, cpu or cuda") from None
+    return device
 
 
 class _threads:
     """Use a number of threads inside a with block."""
 
     def __init__(self, count: int | None) -> None:
-        if count is not None and count < 1:
-            raise VHEError(f"threads is {count}, but it has to be at least 1")
+        if count is not None and not (_whole(count) and count >= 1):
+            raise VHEError(f"threads is {count!r}, but it has to be a whole number of at least 1")
         self.count, self.before = count, torch.get_num_threads()
 
     def __enter__(self) -> None:

@@ -95,7 +95,7 @@ def global_embedding(
     *,
     contexts: int | None,
     seed: int,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> GlobalEmbedding:
     """The average over contexts of the local embeddings, and its variance.
 
@@ -106,18 +106,18 @@ def global_embedding(
     n, d = len(corpus), model.config.latent_dim
     total = np.zeros((2, n, d), dtype=np.float64)  # of z and of z²
     met = np.zeros(n, dtype=np.int64)
-    todo = list(context_pairs(n, contexts, seed)) or [(np.zeros(1, np.int64),) * 2]
-    for done, (i, j) in enumerate(todo):
+    alone = [(np.zeros(1, np.int64),) * 2]
+    for done, (i, j) in enumerate(context_pairs(n, contexts, seed) if n > 1 else alone):
         local = local_embedding(model, corpus, links, i, j)
         for at, mean, variance in (
             (i, local.mean_i, local.variance_i),
             (j, local.mean_j, local.variance_j),
         ):
-            np.add.at(total[0], at, mean)
-            np.add.at(total[1], at, variance + mean.astype(np.float64) ** 2)
-            np.add.at(met, at, 1)
+            total[0, at] += mean  # no vertex comes twice on one side of these pairs
+            total[1, at] += variance + mean.astype(np.float64) ** 2
+            met[at] += 1
         if progress:
-            progress(done + 1, len(todo))
+            progress(done + 1)
     mean, square = total / np.maximum(met, 1)[:, None]
     return GlobalEmbedding(
         mean.astype(np.float32), np.maximum(square - mean**2, 0).astype(np.float32)

@@ -46,6 +46,18 @@ def likely_links(model: VHE, network: TextNetwork, k: int) -> tuple[np.ndarray, 
     return pairs[order], probability[order]
 
 
+def known_pairs(known: np.ndarray, pairs: np.ndarray, n: int) -> np.ndarray:
+    """Which of ``pairs`` (m, 2) are among ``known`` (k, 2), in either direction: (m,) bool."""
+    keys = [np.sort(some, axis=1) @ (n, 1) for some in (pairs, known)]
+    return np.isin(*keys)
+
+
+def at_density(probability: np.ndarray, density: float) -> np.ndarray:
+    """What a probability for as many links as non-links is where ``density`` of all pairs link."""
+    linked = probability * density
+    return linked / (linked + (1 - probability) * (1 - density))
+
+
 def without_repeats(
     network: TextNetwork, pairs: np.ndarray, text: Method, count: int
 ) -> np.ndarray:

@@ -45,4 +45,6 @@ def calibrate(
     vertices, place = np.unique(pairs, return_inverse=True)
     codes = embedding_of(model, corpus, known, vertices, contexts=contexts, seed=seed)
     first, second = codes[place.reshape(-1, 2)].transpose(1, 0, 2)
-    return fit_platt(cosine(first, second), linked)
+    slope, offset = fit_platt(cosine(first, second), linked)
+    # few links may score below the others by chance; a higher score is still no lower probability
+    return (slope, offset) if slope >= 0 else (0.0, 0.0)

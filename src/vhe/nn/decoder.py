@@ -77,6 +77,8 @@ class MultinomialDecoder(nn.Module):
 
     def log_likelihood(self, z: Tensor, table: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
         """Of texts of words ``tokens`` (batch, L); ``table`` (V, d_w) has word t at t - 1."""
+        if not len(table):  # no text has a word
+            return z.new_zeros(len(z))
         logits = self.decoding(z) @ table.T + self.bias  # (batch, V)
         chosen = torch.log_softmax(logits, dim=1).gather(1, (tokens - 1).clamp(min=0))
         return (chosen * mask).sum(dim=1)

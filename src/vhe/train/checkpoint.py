@@ -22,6 +22,7 @@ from vhe.errors import VHEError
 
 FORMAT = 1
 MANIFEST = "MANIFEST.json"
+LONGEST_NAME = 60  # of a file in a folder
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
@@ -30,7 +31,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
     They are written beside the folder first and flushed to disk; an older folder is renamed away
     only then, and deleted last. At every moment one of the two is complete: see `recovered`.
     """
-    folder = Path(os.path.abspath(folder))
+    folder = Path(os.path.realpath(folder))  # a symbolic link to a folder stays one
+    _refuse_what_is_not_ours(folder)
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
     manifest = {
         "format": FORMAT,
@@ -56,6 +58,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
         _sync_folder(folder.parent)
         shutil.rmtree(previous, ignore_errors=True)
     except OSError as error:
+        recovered(folder)
         raise VHEError(
             f"{folder}: the folder cannot be written ({error.strerror or error}); "
             "nothing that was there has changed"
@@ -69,22 +72,30 @@ def read_folder(folder: Path, kind: str) -> dict[str, bytes]:
     folder = recovered(folder)
     if not folder.is_dir():
         raise VHEError(f"{folder}: there is no such {kind} folder")
-    try:
-        raw = (folder / MANIFEST).read_bytes()
-    except OSError:
-        raise VHEError(f"{folder}: this is not a {kind} folder, it has no {MANIFEST}") from None
+    manifest = folder / MANIFEST
+    if manifest.is_symlink() or not manifest.is_file():
+        raise VHEError(f"{folder}: this is not a {kind} folder, it has no {MANIFEST}")
+    raw = _bytes(manifest)
     files = _listed(folder, raw, kind)
     return {name: _checked(folder, name, entry) for name, entry in files.items()}
 
 
 def recovered(folder: Path) -> Path:
     """Give a folder its name back if the writer was stopped between its two renames."""
-    folder = Path(os.path.abspath(folder))
+    folder = Path(os.path.realpath(folder))
     previous = _previous(folder)
     if not folder.exists() and (previous / MANIFEST).exists():
         with contextlib.suppress(OSError):
             previous.rename(folder)
     return folder
+
+
+def _refuse_what_is_not_ours(folder: Path) -> None:
+    """Only a new place, an empty folder or one that was written here may be replaced."""
+    if not folder.exists() or (folder / MANIFEST).is_file():
+        return
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise VHEError(f"{folder} holds something else: name a new or an empty folder")
 
 
 def _previous(folder: Path) -> Path:
@@ -96,16 +107,13 @@ def _listed(folder: Path, raw: bytes, kind: str) -> dict[str, dict[str, Any]]:
     damaged = f"{folder / MANIFEST}: the manifest is damaged; take a copy or fit the model again"
     try:
         manifest = json.loads(raw)
-        written_format, written_kind, files = (
-            manifest["format"],
-            manifest["kind"],
-            dict(manifest["files"]),
-        )
+        written_format, written_kind = manifest["format"], manifest["kind"]
+        files: dict[str, dict[str, Any]] = manifest["files"]
         sound = isinstance(written_format, int) and all(
             isinstance(entry["bytes"], int) and isinstance(entry["sha256"], str)
             for entry in files.values()
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise VHEError(damaged) from None
     if not sound:
         raise VHEError(damaged)
@@ -119,6 +127,8 @@ def _listed(folder: Path, raw: bytes, kind: str) -> dict[str, dict[str, Any]]:
     for name in files:
         if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
             raise VHEError(f"{folder / MANIFEST}: it names {name!r}, which is outside the folder")
+        if len(name) > LONGEST_NAME:
+            raise VHEError(damaged)
     return files
 
 
@@ -126,12 +136,19 @@ def _checked(folder: Path, name: str, entry: dict[str, Any]) -> bytes:
     path = folder / name
     if path.is_symlink() or not path.is_file():
         raise VHEError(f"{path}: this file of the folder is missing; take a copy or fit again")
-    data = path.read_bytes() if path.stat().st_size == entry["bytes"] else None
+    data = _bytes(path) if path.stat().st_size == entry["bytes"] else None
     if data is None or hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise VHEError(
             f"{path}: the file has changed since it was written; take a copy or fit again"
         )
     return data
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise VHEError(f"{path}: the file cannot be read ({error.strerror or error})") from None
 
 
 def _sync_folder(folder: Path) -> None:
@@ -144,7 +161,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(errors="surrogatepass")
 
 
 def tensor_bytes(tensors: Mapping[str, Any]) -> bytes:

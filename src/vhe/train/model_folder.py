@@ -57,7 +57,9 @@ def write_model(folder: Path, model: SavedModel) -> None:
         "pi0": model.pi0,
         "calibration": list(model.calibration),
     }
-    vertices = {"id": _keys(network.ids), "text": list(network.texts)}
+    # what no file can hold (half a surrogate pair) belongs to no word
+    texts = [text.encode(errors="replace").decode() for text in network.texts]
+    vertices = {"id": _keys(network.ids), "text": texts}
     if network.labels is not None:
         vertices["label"] = _keys(network.labels)
     files = {
@@ -87,8 +89,13 @@ def read_model(folder: Path) -> SavedModel:
         )
         tensors = read_tensors(files["weights.safetensors"], f"{folder}/weights.safetensors")
         slope, offset = about["calibration"]
+        config, result = VHEConfig.from_dict(about["config"]), json.loads(files["result.json"])
+        mean, std = (tensors[f"embedding.{name}"].numpy() for name in ("mean", "std"))
+        if not mean.shape == std.shape == (len(network), config.latent_dim):
+            raise VHEError(f"{folder}: the embedding does not fit the network beside it")
+        int(result["seed"])
         return SavedModel(
-            config=VHEConfig.from_dict(about["config"]),
+            config=config,
             network=network,
             vocabulary=tuple(files["vocabulary.txt"].decode().split("\n")[:-1]),
             weights={
@@ -96,20 +103,22 @@ def read_model(folder: Path) -> SavedModel:
                 for name, value in tensors.items()
                 if name.startswith("network.")
             },
-            mean=tensors["embedding.mean"].numpy(),
-            std=tensors["embedding.std"].numpy(),
+            mean=mean,
+            std=std,
             calibration=(float(slope), float(offset)),
             pi0=float(about["pi0"]),
             history=[json.loads(line) for line in files["history.jsonl"].decode().splitlines()],
-            result=json.loads(files["result.json"]),
+            result=result,
         )
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except VHEError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise VHEError(f"{folder}: the model folder lacks something it needs ({error!r})") from None
 
 
 def _keys(values: Sequence[Any]) -> list[str]:
     """Ids or labels as JSON texts: their types survive, and one column holds them all."""
-    return [json.dumps(encode_key(value), ensure_ascii=False) for value in values]
+    return [json.dumps(encode_key(value)) for value in values]
 
 
 def _key(text: str) -> Any:

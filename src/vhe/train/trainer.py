@@ -7,6 +7,7 @@ ends with the same bits as one that was not.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import signal
@@ -129,7 +130,7 @@ class Trainer:
                     state.sums[name] = state.sums.get(name, 0.0) + value
                 due = state.step % self.config.check_every == 0 or state.step == self.steps
                 self.report(state.step, self._look() if due else None)
-                if interrupted:
+                if interrupted and not state.stopped:
                     state.stopped = f"{INTERRUPTED} at step {state.step}"
                 elif time.monotonic() - kept > CHECKPOINT_SECONDS:
                     self.keep()
@@ -161,12 +162,17 @@ class Trainer:
         if self.structure is not None:  # a link that is learned from must not be read from
             structure = self.structure.mean(without=self.sampler.link_numbers(step))
         terms = self.model.loss(parts, noise, structure)
-        self.model.objective(terms).mean().backward()
-        return terms.means()
+        means = terms.means()
+        if math.isfinite(sum(means.values())):
+            self.model.objective(terms).mean().backward()
+        return means
 
     def _look(self) -> str:
         """Record the terms since the last look and the validation AUC; keep the best weights."""
         state = self.state
+        if not all(bool(p.isfinite().all()) for p in self.model.parameters()):
+            state.stopped = f"the weights were not finite at step {state.step}"
+            return state.stopped
         if self.structure is not None:
             self.structure.store()
         auc = self.validation_auc()
@@ -222,9 +228,21 @@ class Trainer:
             for parameter, values in optimiser.state_dict()["state"].items():
                 for name, value in values.items():
                     tensors[f"optimiser.{k}.{parameter}.{name}"] = torch.as_tensor(value)
-        about = {"seed": self.seed, "config": self.config.to_dict(), "state": asdict(self.state)}
+        about = {
+            "seed": self.seed,
+            "network": self._digest(),
+            "config": self.config.to_dict(),
+            "state": asdict(self.state),
+        }
         files = {"training.json": json_bytes(about), "training.safetensors": tensor_bytes(tensors)}
         write_folder(self.folder, files, TRAINING)
+
+    def _digest(self) -> str:
+        """What tells one network from another: its texts and its links."""
+        digest = hashlib.sha256()
+        for part in (self.corpus.offsets, self.corpus.tokens, self.links, self.validation):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
 
     @staticmethod
     def kept_seed(folder: Path) -> int:
@@ -242,6 +260,8 @@ class Trainer:
                 f"{self.folder}: that training has other settings or another seed; "
                 "resume with the same ones, or start anew without --resume"
             )
+        if about.get("network") != self._digest():
+            raise VHEError(f"{self.folder}: that training is of another network")
         tensors = read_tensors(files["training.safetensors"], str(self.folder))
         try:
             self.model.load_state_dict(_under(tensors, "model."))

@@ -1,0 +1,107 @@
+"""A small network of texts that has something to learn, settings that learn it in a moment, and
+a model that has."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from vhe.config import VHEConfig
+from vhe.data.network import TextNetwork
+from vhe.data.text import Corpus
+from vhe.model import VHE
+
+TOPICS, WORDS_OF_A_TOPIC = 5, 10
+
+
+def topic_network(n: int = 60, links_each: int = 2) -> TextNetwork:
+    """Vertices in five topics with links inside their topic, but for a few.
+
+    A text has three to nine words of its topic and two that every topic uses.
+    """
+    rng = np.random.default_rng(7)
+    topic = np.arange(n) % TOPICS
+    texts, links = [], []
+    for i in range(n):
+        own = rng.integers(WORDS_OF_A_TOPIC, size=rng.integers(3, 10))
+        common = rng.integers(4, size=2)
+        texts.append(" ".join([f"t{topic[i]}w{k}" for k in own] + [f"common{k}" for k in common]))
+        inside = np.flatnonzero((topic == topic[i]) & (np.arange(n) != i))
+        links += [(i, int(j)) for j in rng.choice(inside, links_each, replace=False)]
+    links += [(0, 1), (4, 7), (9, 11)]
+    labels = [f"topic {t}" for t in topic]
+    return TextNetwork([f"v{i}" for i in range(n)], texts, np.array(links), labels, name="topics")
+
+
+@pytest.fixture(scope="session")
+def network() -> TextNetwork:
+    return topic_network()
+
+
+@pytest.fixture(scope="session")
+def tiny() -> dict[str, Any]:
+    """Settings with which a fit takes a fraction of a second."""
+    return {
+        "max_words": 16,
+        "min_count": 1,
+        "word_dim": 16,
+        "latent_dim": 16,
+        "structure_dim": 16,
+        "hidden_dim": 16,
+        "kernels": 8,
+        "kernel_width": 3,
+        "batch_size": 64,
+        "steps": 20,
+        "epochs": 0.0,
+        "check_every": 5,
+        "patience": 100,
+        "validation": 0.1,
+        "contexts": 4,
+    }
+
+
+@pytest.fixture(scope="session")
+def config(tiny: dict[str, Any]) -> VHEConfig:
+    return VHEConfig(**tiny)
+
+
+@pytest.fixture(scope="session")
+def corpus(network: TextNetwork, config: VHEConfig) -> Corpus:
+    return Corpus.build(network.texts, min_count=config.min_count, max_words=config.max_words)
+
+
+@pytest.fixture(scope="session")
+def new(tiny: dict[str, Any]) -> Callable[..., VHE]:
+    """Makes a model with tiny settings, not fitted yet."""
+
+    def model(**changes: Any) -> VHE:
+        return VHE(**{"random_state": 3, "threads": 1, "verbose": False, **tiny, **changes})
+
+    return model
+
+
+@pytest.fixture(scope="session")
+def hasty(new: Callable[..., VHE]) -> Callable[..., VHE]:
+    """Makes a model that learns for a moment only."""
+
+    def model(**changes: Any) -> VHE:
+        return new(**{"steps": 4, "check_every": 2, **changes})
+
+    return model
+
+
+@pytest.fixture(scope="session")
+def fitted(network: TextNetwork, new: Callable[..., VHE]) -> VHE:
+    """A model of the network; nobody may change it."""
+    return new().fit(network)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Sums in one order: the same bits every time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -1,0 +1,98 @@
+"""Scores are cosines, and a calibration makes of them probabilities that grow with them."""
+
+import numpy as np
+import pytest
+
+from vhe.config import VHEConfig
+from vhe.data.network import TextNetwork
+from vhe.data.pairs import LinkSet
+from vhe.data.text import Corpus
+from vhe.evaluate.calibration import sigmoid
+from vhe.infer.score import calibrate, cosine
+from vhe.model import VHE
+from vhe.nn.pair_vae import PairVAE
+
+
+def test_the_cosine_of_rows() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(2, 50, 6)).astype(np.float32)
+    found = cosine(first, second)
+    wanted = [a @ b / (np.sqrt(a @ a) * np.sqrt(b @ b)) for a, b in zip(first, second, strict=True)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(cosine(3 * first, 0.1 * second), found, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(cosine(first, -first), -np.ones(50), rtol=1e-5)
+
+
+def test_the_cosine_with_zero_is_zero() -> None:
+    rows = np.array([[0, 0], [1, 2]], dtype=np.float32)
+    assert cosine(rows, rows[::-1]).tolist() == [0, 0]
+    assert cosine(rows[:0], rows[:0]).shape == (0,)
+
+
+def test_the_cosine_of_long_and_of_short_rows() -> None:
+    rows = np.array([[1e15, 0], [1e-15, 0]], dtype=np.float32)
+    assert cosine(rows, rows[::-1]) == pytest.approx([1, 1])
+
+
+def calibration_of(fitted: VHE, held_out: np.ndarray, seed: int = 0) -> tuple[float, float]:
+    known = LinkSet(fitted.network_.links, len(fitted.network_))
+    return calibrate(fitted._model, fitted._corpus, known, held_out, contexts=4, seed=seed)
+
+
+def test_probabilities_grow_with_the_score(fitted: VHE) -> None:
+    slope, offset = calibration_of(fitted, fitted.network_.links[::3])
+    assert slope > 0
+    scores = np.linspace(-1, 1, 101)
+    chances = sigmoid(slope * scores + offset)
+    assert (np.diff(chances) > 0).all()
+    assert chances[0] < 0.2
+    assert chances[-1] > 0.5
+    assert calibration_of(fitted, fitted.network_.links[::3]) == (slope, offset)
+
+
+def test_links_and_non_links_weigh_the_same(fitted: VHE) -> None:
+    """The mean probability over the pairs that it is fitted on is their share of links."""
+    links = fitted.network_.links
+    slope, offset = calibration_of(fitted, links)
+    rng = np.random.default_rng(5)
+    others = rng.integers(len(fitted.network_), size=(4000, 2))
+    known = LinkSet(links, len(fitted.network_))
+    others = others[(others[:, 0] != others[:, 1]) & ~known.linked(*others.T)]
+    means = [
+        sigmoid(slope * fitted.score_indices(*pairs.T).astype(np.float64) + offset).mean()
+        for pairs in (links, others)
+    ]
+    assert np.mean(means) == pytest.approx(0.5, abs=0.1)
+    assert means[0] > means[1] + 0.2
+
+
+TINY = {
+    "two vertices": (2, [(0, 1)]),
+    "a path": (3, [(0, 1), (1, 2)]),
+    "a triangle": (3, [(0, 1), (1, 2), (0, 2)]),
+    "a clique": (5, [(i, j) for i in range(5) for j in range(i)]),
+    "a star": (6, [(0, j) for j in range(1, 6)]),
+    "two pairs": (4, [(0, 1), (2, 3)]),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("texts", ["alike", "different", "empty"])
+def test_a_calibration_of_next_to_nothing_is_finite(
+    name: str, texts: str, config: VHEConfig
+) -> None:
+    n, links = TINY[name]
+    words = {
+        "alike": ["a b c"] * n,
+        "different": [f"w{k} x{k}" for k in range(n)],
+        "empty": [""] * n,
+    }
+    network = TextNetwork(range(n), words[texts], links)
+    corpus = Corpus.build(network.texts, min_count=1, max_words=config.max_words)
+    model = PairVAE(config, len(corpus.vocabulary), n, pi0=0.5).eval()
+    model.start(corpus, 0)
+    everything, nothing = network.links, network.links[:0]
+    for known, held_out in ((nothing, everything), (everything[1:], everything[:1])):
+        slope, offset = calibrate(model, corpus, LinkSet(known, n), held_out, contexts=2, seed=0)
+        assert np.isfinite([slope, offset]).all()
+        assert slope >= 0  # a higher score is never a lower probability
