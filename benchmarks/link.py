@@ -52,5 +52,7 @@ if __name__ == "__main__":
                 print(json.dumps(run | scores | {"seconds": round(seconds, 1)}), flush=True)
     for method in a.methods:
         cells = (found[method, ratio] for ratio in a.ratios)
-        means = (f"{100 * statistics.mean(c):.1f} ± {100 * statistics.pstdev(c):.1f}" for c in cells)
+        means = (
+            f"{100 * statistics.mean(c):.1f} ± {100 * statistics.pstdev(c):.1f}" for c in cells
+        )
         print(f"{a.dataset} {a.protocol} {method}: " + "  ".join(means))

@@ -201,6 +201,9 @@ class VHEConfig:
             settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise VHEError(f"{path}: there is no such configuration file") from None
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise VHEError(f"{path}: the configuration cannot be read, {reason}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise VHEError(f"{path}: this is not TOML ({error})") from None
         return cls.from_dict(settings)

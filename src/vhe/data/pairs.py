@@ -113,7 +113,7 @@ class PairSampler:
     def _unlinked(
         self, i: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """A vertex for each i that is not linked to it, and where none was found."""
+        """A vertex for each i that is not linked to it, and where one was found."""
         j = np.zeros_like(i)
         wanting = np.ones(len(i), dtype=bool)
         for _ in range(TRIES):

@@ -21,10 +21,14 @@ SPOOL = 1 << 22  # tokens that are handled at a time
 # Chinese characters and Japanese kana are written without spaces: each is a word.
 # Combining marks (accents, vowel signs of Indic and South-East Asian scripts) belong to words
 # although `\w` does not match them.
-_UNSPACED = "\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_UNSPACED = (
+    "\u3005\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+)
 _MARKS = (
-    "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f"
-    "\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff\u0f71-\u0f84\u1000-\u1049\u1780-\u17d3"
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
+    "\u0f71-\u0f84\u1000-\u1049\u1780-\u17d3"
 )
 _WORD = re.compile(f"[{_UNSPACED}]|(?:(?![{_UNSPACED}_])[\\w{_MARKS}])+")
 

@@ -48,8 +48,8 @@ def likely_links(model: VHE, network: TextNetwork, k: int) -> tuple[np.ndarray, 
 
 def known_pairs(known: np.ndarray, pairs: np.ndarray, n: int) -> np.ndarray:
     """Which of ``pairs`` (m, 2) are among ``known`` (k, 2), in either direction: (m,) bool."""
-    keys = [np.sort(some, axis=1) @ (n, 1) for some in (pairs, known)]
-    return np.isin(*keys)
+    weights = np.array([n, 1])
+    return np.isin(np.sort(pairs, axis=1) @ weights, np.sort(known, axis=1) @ weights)
 
 
 def at_density(probability: np.ndarray, density: float) -> np.ndarray:

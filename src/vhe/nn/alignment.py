@@ -12,15 +12,12 @@ Section 3.2 and appendix B of the paper. With word vectors x_i (L_i, d) and x_j 
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 MASKED = -1e9  # the score of a place that holds no word
-# the products with sparse matrices in the backward pass are as stable as any other here
-warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
 class Aligned(NamedTuple):
@@ -105,7 +102,7 @@ class _BestPhrase(torch.autograd.Function):
         best = scores.amax(dim=1, keepdim=True)
         # as argmax, which takes twenty times as long as amax
         number = torch.arange(kernels.shape[0], device=scores.device, dtype=torch.int32)
-        winner = torch.where(scores == best, number, -1).amax(dim=1)
+        winner = torch.where(scores == best, number, 0).amax(dim=1)
         ctx.save_for_backward(similarity, kernels, mask, winner)
         return best.view(batch, length).masked_fill(~mask, 0)
 

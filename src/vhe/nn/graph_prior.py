@@ -95,7 +95,7 @@ class GraphPrior:
         self._pairs = len(pairs)
 
     def coupling(self, left_out: NDArray[np.int64] | None = None) -> Coupling:
-        """The prior without some links, by their numbers."""
+        """The prior without some links, by their numbers; they still count in the degrees."""
         values = self._weights
         if left_out is not None and len(left_out):
             gone = torch.from_numpy(left_out).to(self.device)

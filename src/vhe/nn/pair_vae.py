@@ -87,7 +87,7 @@ class PairVAE(nn.Module):
 
     @torch.no_grad()
     def start(self, corpus: Corpus, seed: int) -> None:
-        """Set every weight from the corpus and the seed."""
+        """Set every weight that does not start at a constant, from the corpus and the seed."""
         config = self.config
         generator = torch.Generator().manual_seed(int(stream(seed, 3).integers(2**63)))
         for layer in self.modules():
@@ -105,7 +105,8 @@ class PairVAE(nn.Module):
         self.words.weight[PADDING] = 0
         targets = self._pooled(corpus)
         center = targets.mean(dim=0)
-        scale = float((targets - center).square().mean().sqrt().clamp(min=1e-6))
+        spread = float((targets - center).square().mean().sqrt())
+        scale = spread if spread > 1e-4 else 1.0  # texts that all say the same have none
         self.integrator.start(center, scale)
         self.decoder.decoding.start()
         if isinstance(self.decoder, GaussianDecoder):
