@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vhe.data.text import Corpus
 from vhe.nn.graph_prior import ROUNDS, ROUNDS_TRAINING, GraphPrior, TextCodes, near_texts
-from vhe.nn.pair_vae import PairVAE
+from vhe.nn.pair_model import PairModel
 
 
 class JointStructure:
@@ -18,7 +18,7 @@ class JointStructure:
     Near texts, the soft links, are those of the word vectors that the model starts with.
     """
 
-    def __init__(self, model: PairVAE, corpus: Corpus) -> None:
+    def __init__(self, model: PairModel, corpus: Corpus) -> None:
         self.model, self.corpus = model, corpus
         self.codes = TextCodes(corpus, model.words.weight.device)
         with torch.no_grad():
@@ -31,14 +31,15 @@ class JointStructure:
             links, self.corpus.lengths, self.near, softness, self.model.words.weight.device
         )
 
-    def mean(self, without: NDArray[np.int64] | None = None) -> Tensor:
+    def mean(
+        self, without: NDArray[np.int64] | None = None, rounds: int = ROUNDS_TRAINING
+    ) -> Tensor:
         """The posterior means (n, d), without some links (by number) while training on them."""
         assert self.prior is not None, "call use() first"
-        rounds = ROUNDS if without is None else ROUNDS_TRAINING
         codes = self.codes(self.model.words.weight[1:])
         return self.prior.coupling(without).posterior_mean(codes, rounds)
 
     @torch.no_grad()
     def store(self) -> None:
         """Put the posterior means into the model's table."""
-        self.model.structure.weight.copy_(self.mean())
+        self.model.structure.weight.copy_(self.mean(rounds=ROUNDS))
