@@ -9,17 +9,16 @@ import time
 import warnings
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, fields
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from vhe.baselines.contract import CosineMethod
 from vhe.config import VHEConfig
+from vhe.data.checked import is_whole
 from vhe.data.network import TextNetwork
 from vhe.data.pairs import LinkSet
 from vhe.data.split import validation_links
@@ -29,6 +28,7 @@ from vhe.evaluate.calibration import sigmoid
 from vhe.infer.embed import GlobalEmbedding, context_pairs, global_embedding
 from vhe.infer.score import calibrate
 from vhe.nn.pair_vae import PairVAE
+from vhe.train.machine import find_device, using_threads
 from vhe.train.model_folder import SavedModel, read_model, write_model
 from vhe.train.progress import Progress
 from vhe.train.provenance import provenance
@@ -136,7 +136,7 @@ class VHE(CosineMethod, BaseEstimator):
             )
         folder = None if checkpoint is None else Path(checkpoint)
         seed = self._seed(folder if resume else None)
-        with _threads(self.threads):
+        with using_threads(self.threads):
             corpus = Corpus.build(
                 network.texts, min_count=config.min_count, max_words=config.max_words
             )
@@ -147,7 +147,7 @@ class VHE(CosineMethod, BaseEstimator):
             pi0 = config.pi0 or density(network)
             model = PairVAE(config, len(corpus.vocabulary), len(network), pi0)
             model.start(corpus, seed)
-            model.to(_device(self.device))
+            model.to(find_device(self.device))
             with Progress("training", 1, show=self.verbose) as progress:
                 trainer = Trainer(
                     model,
@@ -167,9 +167,13 @@ class VHE(CosineMethod, BaseEstimator):
 
             judges = validation if len(validation) else links
             self._calibration = calibrate(
-                model, corpus, LinkSet(links, len(network)), judges,
-                contexts=min(config.contexts, CALIBRATION_CONTEXTS), seed=seed,
-            )  # fmt: skip
+                model,
+                corpus,
+                LinkSet(links, len(network)),
+                judges,
+                contexts=min(config.contexts, CALIBRATION_CONTEXTS),
+                seed=seed,
+            )
             if trainer.structure is not None:  # the validation links have done their duty
                 trainer.structure.use(network.links, state.softness)
                 trainer.structure.store()
@@ -202,7 +206,7 @@ class VHE(CosineMethod, BaseEstimator):
         self._check_fitted()
         mean, std = self.embedding_, self.embedding_std_
         if contexts is not None:
-            if contexts != "all" and not (_whole(contexts) and contexts >= 1):
+            if contexts != "all" and not (is_whole(contexts) and contexts >= 1):
                 raise VHEError(
                     f"contexts is {contexts!r}, but it has to be a whole number from 1 on, or all"
                 )
@@ -233,7 +237,7 @@ class VHE(CosineMethod, BaseEstimator):
     def suggest_links(self, vertex_id: Hashable, k: int = 10) -> list[Suggestion]:
         """The likeliest links of a vertex that are not there yet, the likeliest first."""
         self._check_fitted()
-        if not (_whole(k) and k >= 0):
+        if not (is_whole(k) and k >= 0):
             raise VHEError(f"k is {k!r}, but it has to be a whole number of at least 0")
         network = self.network_
         vertex = network.index(vertex_id)
@@ -307,7 +311,7 @@ class VHE(CosineMethod, BaseEstimator):
     def _seed(self, kept_in: Path | None) -> int:
         """The seed to use: as given, as in the training that is resumed, or drawn."""
         if self.random_state is not None:
-            if not (_whole(self.random_state) and 0 <= self.random_state < 2**32):
+            if not (is_whole(self.random_state) and 0 <= self.random_state < 2**32):
                 raise VHEError(
                     f"random_state is {self.random_state!r}, but it has to be a whole number from "
                     "0 to 4294967295, or none"
@@ -362,10 +366,6 @@ VHE.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 def density(network: TextNetwork) -> float:
     """The share of all pairs that are linked, inside (0, 1)."""
     n = len(network)
@@ -375,30 +375,3 @@ def density(network: TextNetwork) -> float:
 def _snippet(text: str) -> str:
     first = " ".join(text.split())
     return first if len(first) <= SNIPPET else first[: SNIPPET - 1].rstrip() + "…"
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)  # a GPU that is not there is found here
-    except (RuntimeError, TypeError, AssertionError):
-        raise VHEError(f"there is no device {name!r} here: use auto, cpu or cuda") from None
-    return device
-
-
-class _threads:
-    """Use a number of threads inside a with block."""
-
-    def __init__(self, count: int | None) -> None:
-        if count is not None and not (_whole(count) and count >= 1):
-            raise VHEError(f"threads is {count!r}, but it has to be a whole number of at least 1")
-        self.count, self.before = count, torch.get_num_threads()
-
-    def __enter__(self) -> None:
-        if self.count is not None:
-            torch.set_num_threads(self.count)
-
-    def __exit__(self, *error: object) -> None:
-        torch.set_num_threads(self.before)

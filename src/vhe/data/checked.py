@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Hashable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -129,3 +130,8 @@ def checked_labels(
 def frozen(array: Integers) -> Integers:
     array.setflags(write=False)
     return array
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number, Python's or numpy's; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
