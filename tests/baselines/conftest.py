@@ -1,0 +1,21 @@
+"""A network with planted communities, which any embedding of the links should find."""
+
+import numpy as np
+import pytest
+
+from vhe.data.network import TextNetwork
+
+SIZE = 20  # vertices of each of the three communities
+
+
+@pytest.fixture(scope="session")
+def planted() -> TextNetwork:
+    """Three communities, named by the labels; the last vertex has no link. Texts are random."""
+    rng = np.random.default_rng(1)
+    group = np.arange(3 * SIZE) // SIZE
+    i, j = np.triu_indices(3 * SIZE, 1)
+    drawn = rng.random(len(i)) < np.where(group[i] == group[j], 0.3, 0.01)
+    texts = [" ".join(f"word{k}" for k in rng.integers(60, size=5)) for _ in group]
+    labels = [int(g) for g in group]
+    edges = np.stack([i[drawn], j[drawn]], axis=1)
+    return TextNetwork(range(len(group) + 1), [*texts, ""], edges, [*labels, None], name="planted")
