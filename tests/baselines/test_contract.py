@@ -3,18 +3,68 @@
 import numpy as np
 import pytest
 
+from vhe.baselines.cane import CANE
+from vhe.baselines.cene import CENE
 from vhe.baselines.contract import CosineMethod, unit_rows
+from vhe.baselines.deepwalk import DeepWalk
 from vhe.baselines.diffused_text import DiffusedText, lsa, normalised_adjacency
+from vhe.baselines.dmte import DMTE
+from vhe.baselines.line import LINE
+from vhe.baselines.mmb import MMB
+from vhe.baselines.naive_vae import NaiveVAE
+from vhe.baselines.node2vec import Node2Vec
+from vhe.baselines.pwa import PWA
+from vhe.baselines.tadw import TADW
 from vhe.baselines.tfidf import TFIDF, tfidf_rows
+from vhe.baselines.unseen import CANEMLP, CANEText
+from vhe.baselines.vgae import VGAE
+from vhe.baselines.wane import WANE
 from vhe.data.network import TextNetwork
 from vhe.data.split import split_edges
 from vhe.evaluate.link import evaluate
+
+SMALL = {  # settings with which the neural text baselines learn in a moment
+    "word_dim": 8,
+    "structure_dim": 8,
+    "kernels": 4,
+    "kernel_width": 3,
+    "learning_rate": 0.01,
+    "steps": 10,
+    "check_every": 10,
+    "patience": 10,
+    "contexts": 2,
+}
+
+SHORT_WALKS = {"dimensions": 8, "walks": 10, "length": 10, "window": 3}
 
 METHODS = {  # each makes a fresh method with a fixed seed
     "tfidf": TFIDF,
     "diffused_text": DiffusedText,
     "diffused_text, few dimensions": lambda: DiffusedText(dimensions=3, random_state=5),
+    "pwa": lambda: PWA(**SMALL),
+    "cane": lambda: CANE(**SMALL),
+    "wane": lambda: WANE(**SMALL | {"steps": 60, "learning_rate": 0.02, "validation": 0.0}),
+    "cene": lambda: CENE(
+        **SMALL | {"structure_dim": 3, "steps": 80, "learning_rate": 0.05, "validation": 0.0}
+    ),
+    "dmte": lambda: DMTE(**SMALL),
+    "cane, text half": lambda: CANEText(**SMALL),
+    "cane, predicted structure": lambda: CANEMLP(**SMALL),
+    "deepwalk": lambda: DeepWalk(**SHORT_WALKS),
+    "node2vec": lambda: Node2Vec(**SHORT_WALKS, p=2, q=0.5),
+    "line": lambda: LINE(dimensions=8, passes=100),
+    "mmb": lambda: MMB(blocks=3, steps=40),
+    "tadw": lambda: TADW(dimensions=8),
+    "vgae": lambda: VGAE(epochs=30, rate=0.05),
+    "vgae, tfidf": lambda: VGAE(features="tfidf", epochs=30, rate=0.05),
+    "naive_vae": lambda: NaiveVAE(
+        dimensions=8, epochs=10, structure=Node2Vec(**SHORT_WALKS, p=1, q=1)
+    ),
 }
+WITH_GENSIM = {"deepwalk", "node2vec", "naive_vae"}
+# Without the texts, nothing is known of a vertex that the split leaves without links, and the line
+# protocol takes the very neighbours that were learned for negatives.
+LINKS_ONLY = [METHODS[name] for name in ("deepwalk", "node2vec", "line")]
 
 TOPICS = ["cats purr and sleep all day", "graphs have vertices and edges", "rain falls on the sea"]
 
@@ -33,6 +83,8 @@ def network() -> TextNetwork:
 
 @pytest.fixture(scope="module", params=list(METHODS))
 def make(request):
+    if request.param in WITH_GENSIM:
+        pytest.importorskip("gensim")
     return METHODS[request.param]
 
 
@@ -99,7 +151,8 @@ def test_ids_may_be_anything(make, fitted, network):
 @pytest.mark.parametrize("protocol", ["clean", "lines"])
 def test_held_out_links_score_above_chance(make, network, protocol):
     train, test = split_edges(network, 0.7, protocol=protocol)
-    assert evaluate(make().fit(train), test).auc > 0.7
+    least = 0.6 if protocol == "lines" and make in LINKS_ONLY else 0.7
+    assert evaluate(make().fit(train), test).auc > least
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from torch import Tensor
 from vhe.data.pairs import LinkSet, Pairs, length_buckets, longer_first, stream
 from vhe.data.text import Corpus
 from vhe.nn.integrator import PairPosterior
-from vhe.nn.pair_vae import PairVAE, TextPairs
+from vhe.nn.pair_model import PairModel
+from vhe.nn.pair_vae import TextPairs
 
 PAIRS_AT_A_TIME = 4096  # sorted by length together
 AREA = 1 << 19  # entries of the similarity tables that are computed at a time
@@ -46,7 +47,7 @@ class GlobalEmbedding:
 
 @torch.inference_mode()
 def local_embedding(
-    model: PairVAE, corpus: Corpus, links: LinkSet, i: Vertices, j: Vertices
+    model: PairModel, corpus: Corpus, links: LinkSet, i: Vertices, j: Vertices
 ) -> LocalEmbedding:
     """The posterior of each pair; the edge of a pair that is no known link counts as unknown."""
     linked = links.linked(i, j)
@@ -89,7 +90,7 @@ def _margins(q: PairPosterior, batch: TextPairs) -> Tensor:
 
 
 def global_embedding(
-    model: PairVAE,
+    model: PairModel,
     corpus: Corpus,
     links: LinkSet,
     *,
@@ -144,7 +145,7 @@ def _pieces(i: Vertices, j: Vertices) -> Iterator[tuple[Vertices, Vertices]]:
 
 
 def embedding_of(
-    model: PairVAE,
+    model: PairModel,
     corpus: Corpus,
     links: LinkSet,
     vertices: Vertices,

@@ -34,7 +34,8 @@ from vhe.data.text import Corpus
 from vhe.errors import VHEError
 from vhe.infer.embed import AREA, embedding_of
 from vhe.nn.joint_structure import JointStructure
-from vhe.nn.pair_vae import PairVAE, TextPairs
+from vhe.nn.pair_model import PairModel
+from vhe.nn.pair_vae import TextPairs
 from vhe.train.checkpoint import json_bytes, read_folder, read_tensors, tensor_bytes, write_folder
 
 SOFTNESS = (2.0, 0.0, 1.0, 4.0)  # weights of soft links to choose from, the usual one first
@@ -61,7 +62,7 @@ class TrainingState:
 
 
 class Trainer:
-    """Fits a `PairVAE` to the links of a network.
+    """Fits a pair model, as `PairVAE`, to the links of a network.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: PairVAE,
+        model: PairModel,
         corpus: Corpus,
         links: Links,
         validation: Links,
@@ -291,7 +292,7 @@ def ranking_auc(codes: NDArray[np.float32], links: Links) -> float | None:
     return float(wins[counted].mean()) if counted.any() else None
 
 
-def _optimisers(model: PairVAE) -> list[torch.optim.Optimizer]:
+def _optimisers(model: PairModel) -> list[torch.optim.Optimizer]:
     """Adam for the network; its sparse form for the rows of a learned structure table."""
     rate = model.config.learning_rate
     table = model.structure.weight

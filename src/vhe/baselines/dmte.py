@@ -1,0 +1,77 @@
+"""DMTE (Zhang, Li, Shen, Wang & Carin, NeurIPS 2018): CANE's objective on texts that were diffused
+over the links of the whole training network.
+
+    T = x W_0 + .3 P x W_1 + .1 P² x W_2
+
+with x the mean word vector of each text and P the transition matrix of the network.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
+from vhe.config import VHEConfig
+from vhe.data.text import Corpus
+from vhe.nn.pair_vae import TextPairs
+
+IMPORTANCE = (1.0, 0.3, 0.1)  # of the text itself, of the neighbours', of theirs
+
+
+class DMTEPairs(ContextualPairs):
+    """Text vectors that depend on the network but not on the partner."""
+
+    def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
+        super().__init__(config, weights, corpus)
+        self.steps = nn.ModuleList(
+            nn.Linear(config.word_dim, config.word_dim, bias=False) for _ in IMPORTANCE
+        )
+        self.tokens = torch.from_numpy(np.array(corpus.tokens, dtype=np.int64))
+        self.offsets = torch.from_numpy(corpus.offsets[:-1])
+        self.see_links(np.empty((0, 2), dtype=np.int64))
+
+    def start_layers(self, generator: torch.Generator) -> None:
+        for step in self.steps:
+            assert isinstance(step, nn.Linear)
+            nn.init.xavier_uniform_(step.weight, gain=0.1, generator=generator)
+            step.weight += torch.eye(self.config.word_dim)
+
+    def see_links(self, links: np.ndarray) -> None:
+        self.transition = transition(links, len(self.offsets))  # P
+
+    def texts(self, tokens_i: Tensor, tokens_j: Tensor, pairs: TextPairs) -> tuple[Tensor, Tensor]:
+        diffused = self.diffused()
+        return diffused[pairs.i], diffused[pairs.j]
+
+    def diffused(self) -> Tensor:
+        """T: (n, word_dim)."""
+        x = nn.functional.embedding_bag(
+            self.tokens, self.words.weight, self.offsets, mode="mean"
+        )  # (n, word_dim)
+        total = torch.zeros_like(x)
+        for importance, step in zip(IMPORTANCE, self.steps, strict=True):
+            total = total + importance * step(x)
+            x = torch.sparse.mm(self.transition, x)
+        return total
+
+
+def transition(links: np.ndarray, vertices: int) -> Tensor:
+    """The chance to go from a vertex to another by one of its links: sparse (n, n)."""
+    source = np.concatenate([links[:, 0], links[:, 1]])
+    target = np.concatenate([links[:, 1], links[:, 0]])
+    chance = 1 / np.bincount(source, minlength=vertices)[source]
+    places = torch.from_numpy(np.stack([source, target]))
+    return torch.sparse_coo_tensor(
+        places, torch.from_numpy(chance).float(), (vertices, vertices), check_invariants=False
+    ).coalesce()
+
+
+class DMTE(Contextual):
+    """Diffused mean words with CANE's objective; see `Contextual`."""
+
+    pairs = DMTEPairs
+    settings: ClassVar[dict[str, Any]] = {"contexts": 1, "batch_size": 512, "steps": 2000}

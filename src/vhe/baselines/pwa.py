@@ -1,0 +1,38 @@
+"""PWA (the paper's own comparison): VHE's phrase-to-word alignment under CANE's objective, without
+anything variational. What VHE adds to its encoder is the difference to this."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
+from vhe.config import VHEConfig
+from vhe.data.text import PADDING, Corpus
+from vhe.nn.alignment import PhraseToWordAlignment
+from vhe.nn.pair_vae import TextPairs
+
+
+class PWAPairs(ContextualPairs):
+    """A text is the mean of its words, weighted by how they fit the phrases of its partner."""
+
+    def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
+        super().__init__(config, weights, corpus)
+        self.alignment = PhraseToWordAlignment(
+            config.kernels, config.kernel_width, config.max_words
+        )
+
+    def start_layers(self, generator: torch.Generator) -> None:
+        self.alignment.reset(generator)
+
+    def texts(self, tokens_i: Tensor, tokens_j: Tensor, pairs: TextPairs) -> tuple[Tensor, Tensor]:
+        aligned = self.alignment(
+            self.words(tokens_i), self.words(tokens_j), tokens_i != PADDING, tokens_j != PADDING
+        )
+        return aligned.text_i, aligned.text_j
+
+
+class PWA(Contextual):
+    """Phrase-to-word alignment with CANE's objective; see `Contextual`."""
+
+    pairs = PWAPairs

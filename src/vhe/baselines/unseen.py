@@ -1,0 +1,157 @@
+"""Vertices that were not there at training, known by their texts alone: the † and ‡ forms of the
+contextual baselines in the paper's comparison (section 4).
+
+† (`…Text`) uses the text half only; ‡ (`…MLP`) predicts the structure half from the text half, by
+an MLP with one hidden layer that was fitted on the vertices of the training network.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+
+from vhe.baselines.cane import CANE
+from vhe.baselines.contextual import Contextual, ContextualPairs
+from vhe.baselines.contract import CosineMethod
+from vhe.baselines.pwa import PWA
+from vhe.baselines.wane import WANE
+from vhe.data.pairs import LinkSet, stream
+from vhe.data.text import Corpus
+from vhe.infer.embed import local_embedding
+
+if TYPE_CHECKING:
+    from vhe.data.network import TextNetwork
+
+MLP_EPOCHS = 200
+EARLY_STOPPING = 100  # vertices from which on some can be spared to judge the MLP
+
+
+class TextHalf(CosineMethod):
+    """† of a contextual baseline: all vertices, seen or not, by their texts.
+
+    Takes what the baseline takes. A text that was not seen is read beside the texts of random
+    vertices that were, as many as there are contexts.
+    """
+
+    method: ClassVar[type[Contextual]]
+
+    def __init__(self, **settings: Any) -> None:
+        self.contextual = self.method(**settings)
+
+    def fit(self, network: TextNetwork) -> Self:
+        """Fit the baseline; ``embedding_`` is its text half."""
+        self.contextual.fit(network)
+        self.embedding_ = self._text(self.contextual.embedding_)
+        return self
+
+    def embed_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """Rows for texts that were never seen, to stand beside those of ``embedding_``: (k, d)."""
+        return text_vectors(self.contextual, texts)
+
+    def _text(self, rows: np.ndarray) -> np.ndarray:
+        return rows[:, self.contextual.config.structure_dim :]
+
+
+class PredictedStructure(TextHalf):
+    """‡ of a contextual baseline: seen vertices have the embedding of the baseline, others
+    [MLP(text half) ; text half]."""
+
+    def fit(self, network: TextNetwork) -> Self:
+        """Fit the baseline, then the MLP on the vertices that have links."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.neural_network import MLPRegressor
+
+        self.contextual.fit(network)
+        self.embedding_ = rows = self.contextual.embedding_
+        size = self.contextual.config.structure_dim
+        linked = np.unique(network.links)
+        known = linked if len(linked) else np.arange(len(network))
+        self.mlp_ = MLPRegressor(
+            hidden_layer_sizes=2 * size,
+            early_stopping=len(known) > EARLY_STOPPING,
+            max_iter=MLP_EPOCHS,
+            random_state=self.contextual.random_state,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it need not get to the bottom
+            self.mlp_.fit(self._text(rows)[known], rows[known, :size])
+        return self
+
+    def embed_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """Rows for texts that were never seen, to stand beside those of ``embedding_``: (k, d)."""
+        text = super().embed_texts(texts)
+        if not len(text):
+            return np.empty((0, self.embedding_.shape[1]), dtype=np.float32)
+        structure = self.mlp_.predict(text).reshape(len(text), -1)
+        return np.concatenate([structure, text], axis=1).astype(np.float32)
+
+
+def text_vectors(method: Contextual, texts: Sequence[str]) -> np.ndarray:
+    """The text half of texts that were not seen, averaged over seen contexts: (k, word_dim)."""
+    config, seen = method.config, method.corpus_
+    new = Corpus.encode(texts, seen.vocabulary, max_words=config.max_words)
+    corpus = Corpus(
+        np.concatenate([seen.tokens, new.tokens]),
+        np.concatenate([seen.offsets, seen.offsets[-1] + new.offsets[1:]]),
+        seen.vocabulary,
+    )
+    model = enlarged(method, corpus)
+    no_links = LinkSet(np.empty((0, 2), dtype=np.int64), len(corpus))
+    vertices = np.arange(len(seen), len(corpus))
+    total = np.zeros((len(texts), config.word_dim), dtype=np.float32)
+    rng = stream(method.random_state, 8)
+    for _ in range(config.contexts):
+        others = rng.integers(len(seen), size=len(vertices))
+        local = local_embedding(model, corpus, no_links, vertices, others)
+        total += local.mean_i[:, config.structure_dim :]
+    return total / np.float32(config.contexts)
+
+
+def enlarged(method: Contextual, corpus: Corpus) -> ContextualPairs:
+    """The fitted model with structure vectors of 0 for the further vertices of a corpus."""
+    model = method.pairs(method.config, method.objective, corpus)
+    weights = method.model_.state_dict()
+    seen = weights["structure.weight"]
+    further = seen.new_zeros(len(corpus) - len(seen), seen.shape[1])
+    model.load_state_dict(weights | {"structure.weight": torch.cat([seen, further])})
+    return model.eval()
+
+
+class CANEText(TextHalf):
+    """CANE†"""
+
+    method = CANE
+
+
+class CANEMLP(PredictedStructure):
+    """CANE‡"""
+
+    method = CANE
+
+
+class WANEText(TextHalf):
+    """WANE†"""
+
+    method = WANE
+
+
+class WANEMLP(PredictedStructure):
+    """WANE‡"""
+
+    method = WANE
+
+
+class PWAText(TextHalf):
+    """PWA†"""
+
+    method = PWA
+
+
+class PWAMLP(PredictedStructure):
+    """PWA‡"""
+
+    method = PWA
