@@ -10,7 +10,7 @@ from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
 from vhe import __version__
-from vhe.cli import data, demo, doctor, embed, fit, score
+from vhe.cli import data, demo, doctor, embed, evaluate, fit, reproduce, score
 from vhe.errors import VHEError
 
 # Each verb, how it is called, and an example.
@@ -20,6 +20,17 @@ VERBS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
     (fit.fit, "SOURCE --out MODEL", "cora --out runs/cora --seed 0 --set homophily=0.95"),
     (embed.embed, "MODEL --out FILE", "runs/cora --out cora.parquet --std"),
     (score.score, "MODEL A B | MODEL --pairs FILE", "runs/cora 12 40 --json"),
+    (
+        evaluate.evaluate,
+        "link|classify|unseen SOURCE",
+        "link cora --method vhe,tfidf --ratio 15,55 --seeds 0-4",
+    ),
+    (
+        reproduce.reproduce,
+        "[link|classify|unseen|all]",
+        "link --datasets cora --methods tfidf,vhe --seeds 0-2",
+    ),
+    (reproduce.report, "", "--results results --out docs/results"),
     (doctor.doctor, "", "--json"),
 )
 

@@ -1,0 +1,122 @@
+"""`vhe reproduce` and `vhe report`: the experiments of the paper, and its tables beside ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from vhe.cli.output import answers_only, print_json, print_table, say
+from vhe.cli.place import check_writable
+
+RESULTS, PAGES = Path("results"), Path("docs/results")
+
+
+def reproduce(
+    task: Literal["link", "classify", "unseen", "all"] = "all",
+    /,
+    *,
+    datasets: str | None = None,
+    methods: str | None = None,
+    ratio: str | None = None,
+    protocol: Literal["lines", "clean"] | None = None,
+    seeds: str = "0-9",
+    results: Path = RESULTS,
+    json: bool = False,
+) -> int:
+    """Run the experiments behind the paper's tables.
+
+    Every measurement is a file of its own. What is finished is not run again, so
+    that Ctrl-C does no harm: the same command goes on. All of it takes days.
+
+    Parameters
+    ----------
+    task
+        link, classify, unseen or all; all when left out
+    datasets
+        a dataset, or several with commas between, as cora,hepth; all when left out
+    methods
+        a method, or several with commas between, as vhe,tfidf; all when left out
+    ratio
+        a share, or several, as 15,55,95; all of the paper when left out
+    protocol
+        lines (as the paper) or clean; both when left out
+    seeds
+        seeds of splits and methods, as 0, 0-9 or 0,3; 0-9 when left out
+    results
+        the folder for the files; results when left out
+    json
+        print one JSON document, and progress on standard error
+    """
+    from vhe.data.datasets import describe
+    from vhe.evaluate.cells import parse_names, parse_seeds, parse_shares
+    from vhe.evaluate.methods import check_name
+    from vhe.paper.grid import PROTOCOLS, cells
+    from vhe.paper.runner import run
+
+    places = parse_names(datasets, "--datasets") if datasets is not None else None
+    names = parse_names(methods, "--methods") if methods is not None else None
+    for place in places or ():
+        describe(place)
+    for name in names or ():
+        check_name(name)
+    chosen = cells(
+        ("link", "classify", "unseen") if task == "all" else (task,),
+        parse_seeds(seeds),
+        protocols=(protocol,) if protocol else PROTOCOLS,
+        datasets=places,
+        methods=names,
+        shares=parse_shares(ratio, "--ratio") if ratio is not None else None,
+    )
+    check_writable(results / task)
+    with answers_only(json):
+        try:
+            tally = run(chosen, results, say=say)
+        except KeyboardInterrupt:
+            say(f"what is finished is in {results}; the same command goes on from there")
+            raise
+    skipped, failed = sum(tally.skipped.values()), sum(tally.failed.values())
+    if json:
+        print_json(
+            {
+                "results": results,
+                "done": tally.done,
+                "finished_before": tally.finished_before,
+                "skipped": tally.skipped,
+                "failed": tally.failed,
+            }
+        )
+    else:
+        print_table(
+            [
+                ("measured", f"{tally.done:,}"),
+                ("finished before", f"{tally.finished_before:,}"),
+                ("left out", f"{skipped:,}"),
+                ("failed", f"{failed:,}"),
+                ("results", results),
+                ("next", f"vhe report --results {results}"),
+            ]
+        )
+    return 1 if failed else 0
+
+
+def report(*, results: Path = RESULTS, out: Path = PAGES, json: bool = False) -> None:
+    """Write tables of our figures beside the paper's, as Markdown.
+
+    Parameters
+    ----------
+    results
+        the folder that vhe reproduce wrote; results when left out
+    out
+        the folder for the pages; docs/results when left out
+    json
+        print one JSON document
+    """
+    check_writable(out / "README.md")
+    from vhe.paper.report import write_report
+
+    with answers_only(json):
+        written = write_report(results, out)
+    if json:
+        print_json({"files": written})
+    else:
+        print("\n".join(map(str, written)))

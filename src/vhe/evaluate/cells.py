@@ -1,0 +1,180 @@
+"""One measurement: a method on a split of a network. The command and the paper's grid run these."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from vhe.errors import VHEError
+from vhe.evaluate.methods import check_name, make
+
+if TYPE_CHECKING:
+    from vhe.baselines.contract import Method
+    from vhe.data.network import TextNetwork
+    from vhe.data.split import Protocol
+
+Task = Literal["link", "classify", "unseen"]
+
+LINK_MEASURES = ("auc", "ap", "mrr", "hits10")
+MEASURES: dict[Task, tuple[str, ...]] = {
+    "link": LINK_MEASURES,
+    "classify": ("accuracy", "macro_f1"),
+    "unseen": LINK_MEASURES,
+}
+TITLES = {
+    "auc": "AUC",
+    "ap": "AP",
+    "mrr": "MRR",
+    "hits10": "Hits@10",
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured.
+
+    Attributes
+    ----------
+    share : of the edges (link), labels (classify) or vertices (unseen) that are seen.
+    protocol : None for classification, which has no negatives.
+    settings : of the method, where they are not its own choices.
+    """
+
+    task: Task
+    dataset: str
+    method: str
+    share: float
+    protocol: Protocol | None
+    seed: int
+    settings: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The cell as it stands in a result; settings only where there are any."""
+        share = "labelled" if self.task == "classify" else "ratio"
+        told: dict[str, Any] = {"task": self.task, "dataset": self.dataset, "method": self.method}
+        told[share] = self.share
+        if self.protocol is not None:
+            told["protocol"] = self.protocol
+        told["seed"] = self.seed
+        return told | ({"settings": self.settings} if self.settings else {})
+
+    def __str__(self) -> str:
+        protocol = f" {self.protocol}" if self.protocol else ""
+        share = f"{percent(self.share)} %"
+        return f"{self.task} {self.dataset} {self.method} {share}{protocol} seed {self.seed}"
+
+
+class Bench:
+    """Measures methods on one network.
+
+    Labels are not looked at when a method is fitted, so that classification of several shares
+    needs one fit: the last embedding is kept.
+    """
+
+    def __init__(self, network: TextNetwork) -> None:
+        self.network = network
+        self._kept: tuple[object, Any, float] | None = None
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """The result of a cell: what it is, its scores, and the seconds that fitting took."""
+        if cell.task == "classify":
+            scores, seconds = self._classify(cell)
+        else:
+            scores, seconds = self._link(cell)
+        chosen = {name: scores[name] for name in MEASURES[cell.task]}
+        return cell.as_dict() | chosen | {"seconds": round(seconds, 3)}
+
+    def _link(self, cell: Cell) -> tuple[dict[str, Any], float]:
+        from vhe.data.split import split_edges, split_vertices
+        from vhe.evaluate.link import evaluate
+        from vhe.evaluate.unseen import check_unseen, fit_unseen
+
+        protocol = cell.protocol or "clean"
+        method = make(cell.method, cell.seed, **cell.settings)
+        fitted: Method
+        if cell.task == "link":
+            train, test = split_edges(self.network, cell.share, cell.seed, protocol)
+            began = time.monotonic()
+            fitted = method.fit(train)
+        else:
+            check_unseen(cell.method, method)
+            _, test = split_vertices(self.network, cell.share, cell.seed, protocol)
+            began = time.monotonic()
+            fitted = fit_unseen(method, test)
+        seconds = time.monotonic() - began
+        return evaluate(fitted, test).as_dict(), seconds
+
+    def _classify(self, cell: Cell) -> tuple[dict[str, Any], float]:
+        from vhe.evaluate.classify import evaluate_classification, number_labels
+
+        number_labels(self.network.labels)  # refuses before the work what has no labels
+        key = (cell.method, cell.seed, cell.settings)
+        if self._kept is None or self._kept[0] != key:
+            self._kept = None  # two embeddings at a time are one too many
+            began = time.monotonic()
+            method = make(cell.method, cell.seed, **cell.settings).fit(self.network)
+            self._kept = key, method.embedding_, time.monotonic() - began
+        _, embedding, seconds = self._kept
+        scores = evaluate_classification(embedding, self.network.labels, cell.share, cell.seed)
+        return scores.as_dict(), seconds
+
+
+def check_methods(methods: Sequence[str], task: Task) -> None:
+    """Refuse, before any work, a method that is unknown or cannot do the task."""
+    from vhe.evaluate.unseen import check_unseen
+
+    for name in methods:
+        check_name(name)
+        if task == "unseen":
+            check_unseen(name, make(name, 0))
+
+
+def parse_shares(text: str, option: str) -> tuple[float, ...]:
+    """Shares from a list such as ``0.15,0.55`` or, in percent, ``15,55``."""
+    shares = []
+    for part in _parts(text, option):
+        try:
+            value = float(part.removesuffix("%"))
+        except ValueError:
+            value = -1.0
+        share = value / 100 if value > 1 else value
+        if not 0 < share < 1:
+            raise VHEError(f"{option} {part}: a share is a number as 0.55, or a percentage as 55")
+        shares.append(round(share, 6))
+    return tuple(dict.fromkeys(shares))
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """Seeds from a list such as ``3``, ``0-9`` or ``0-2,7``."""
+    seeds: list[int] = []
+    for part in _parts(text, "--seeds"):
+        first, dash, last = part.partition("-")
+        try:
+            low, high = int(first), int(last if dash else first)
+        except ValueError:
+            low, high = 0, -1
+        if not 0 <= low <= high:
+            raise VHEError(f"--seeds {part}: seeds are whole numbers as 3, or a range as 0-9")
+        seeds.extend(range(low, high + 1))
+    return tuple(dict.fromkeys(seeds))
+
+
+def parse_names(text: str, option: str) -> tuple[str, ...]:
+    """Names from a list such as ``vhe,tfidf``."""
+    return tuple(dict.fromkeys(_parts(text, option)))
+
+
+def percent(share: float) -> str:
+    """A share in percent, without needless digits."""
+    return f"{100 * share:.6g}"
+
+
+def _parts(text: str, option: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
+        raise VHEError(f"{option} is empty: give at least one, or leave it out")
+    return parts

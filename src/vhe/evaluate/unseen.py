@@ -1,0 +1,95 @@
+"""Link prediction for vertices that were not there at training, of which only the text is given."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
+
+import numpy as np
+
+from vhe.baselines.contract import CosineMethod, Method
+from vhe.errors import VHEError
+from vhe.evaluate.link import LinkScores, evaluate
+
+if TYPE_CHECKING:
+    from vhe.data.network import TextNetwork
+    from vhe.data.split import UnseenTest
+
+
+class TextMethod(Method, Protocol):
+    """A method whose ``embedding_`` comes from the texts, so that it has rows for any text."""
+
+    def embed_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """Rows that may stand below ``embedding_``: (len(texts), d)."""
+
+
+class GrowingMethod(Method, Protocol):
+    """A method that takes in vertices after it was fitted; their numbers follow the known ones."""
+
+    def add_vertices(self, texts: Mapping[Hashable, str]) -> Any:
+        """Take in the vertices, and return itself."""
+
+
+class _Extended(CosineMethod):
+    """A method that embeds texts, with rows for further texts below those of its network."""
+
+    def __init__(self, method: TextMethod, further: Sequence[str]) -> None:
+        self.method = method
+        self.further = further
+
+    def fit(self, network: TextNetwork) -> Self:
+        seen = np.asarray(self.method.fit(network).embedding_)
+        self.embedding_ = np.concatenate([seen, self.method.embed_texts(self.further)])
+        return self
+
+
+def check_unseen(name: str, method: Method) -> None:
+    """Raise `VHEError` for a method that has nothing to say about a vertex it was not fitted on."""
+    if not (_grows(method) or _embeds_texts(method) or _needs_all_texts(method)):
+        raise VHEError(
+            f"{name} cannot embed a vertex that was not there at training: leave it out of unseen."
+        )
+
+
+def fit_unseen(method: Method, test: UnseenTest) -> Method:
+    """Fit a method on the seen vertices and give it the texts of the unseen ones.
+
+    The answer scores by the vertex numbers of ``test.network``. TF-IDF and diffused text have
+    nothing that could be fitted beforehand: they are given all texts at once, and the edges among
+    seen vertices.
+    """
+    check_unseen(type(method).__name__, method)
+    if _grows(method):
+        unseen = test.unseen
+        method.fit(test.train).add_vertices(dict(zip(unseen.ids, unseen.texts, strict=True)))
+        return method
+    if _embeds_texts(method):
+        return _Extended(method, test.unseen.texts).fit(test.train)
+    return method.fit(test.network.with_edges(test.train.edges))
+
+
+def evaluate_unseen(method: Method, test: UnseenTest) -> LinkScores:
+    """Fit a method as `fit_unseen` does, and score it on the edges of the unseen vertices.
+
+    Parameters
+    ----------
+    method : not fitted yet.
+    test : from ``network.split_vertices``.
+    """
+    return evaluate(fit_unseen(method, test), test)
+
+
+# By name: a protocol could only be asked of a fitted method, as ``embedding_`` is a part of it.
+def _grows(method: Method) -> TypeGuard[GrowingMethod]:
+    return hasattr(method, "add_vertices")
+
+
+def _embeds_texts(method: Method) -> TypeGuard[TextMethod]:
+    return hasattr(method, "embed_texts")
+
+
+def _needs_all_texts(method: Method) -> bool:
+    from vhe.baselines.diffused_text import DiffusedText
+    from vhe.baselines.tfidf import TFIDF
+
+    return isinstance(method, TFIDF | DiffusedText)

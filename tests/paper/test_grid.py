@@ -1,0 +1,84 @@
+"""The published figures and the grid: each figure has its experiment, each experiment a method."""
+
+import pytest
+
+from vhe.errors import VHEError
+from vhe.evaluate.methods import METHODS, make, names
+from vhe.paper.grid import cells, grid
+from vhe.paper.published import PAPER_NAMES, published, table
+
+TASKS = ("link", "classify", "unseen")
+
+
+@pytest.mark.parametrize(
+    ("task", "dataset", "method", "ratio", "said"),
+    [
+        ("link", "cora", "vhe", 0.15, "94.4 ± 0.3"),
+        ("link", "cora", "mmb", 0.95, "75.9"),
+        ("classify", "cora", "dmte", 0.3, "83.9"),
+        ("unseen", "hepth", "cane-mlp", 0.95, "95.0"),
+        ("unseen", "zhihu", "cane-text", 0.55, "67.3"),
+    ],
+)
+def test_figures_are_those_of_the_paper(task, dataset, method, ratio, said) -> None:
+    assert str(published(task, dataset, method, ratio)) == said
+
+
+def test_what_the_paper_has_not_is_none() -> None:
+    assert published("link", "cora", "tfidf", 0.55) is None
+    assert published("link", "cora", "vhe", 0.5) is None
+    assert published("unseen", "cora", "line", 0.55) is None
+    assert published("classify", "hepth", "vhe", 0.1) is None
+
+
+@pytest.mark.parametrize(("task", "count"), [("link", 324), ("classify", 32), ("unseen", 105)])
+def test_every_published_figure_has_an_experiment(task: str, count: int) -> None:
+    figures = table(task)
+    assert len(figures) == count
+    covered = {
+        (e.dataset, PAPER_NAMES[e.method], round(100 * e.share))
+        for e in grid()
+        if e.task == task and e.method in PAPER_NAMES
+    }
+    assert covered == set(figures)
+
+
+def test_every_experiment_is_there_once_and_has_a_known_method() -> None:
+    keys = [(e.task, e.dataset, e.method, e.share) for e in grid()]
+    assert len(keys) == len(set(keys))
+    assert {e.method for e in grid()} == set(METHODS)
+
+
+def test_settings_of_the_grid_are_understood() -> None:
+    given = {(e.method, str(e.settings)): e for e in grid() if e.settings}
+    assert {e.dataset for e in given.values()} == {"hepth"}
+    for e in given.values():
+        if e.method not in names():
+            continue
+        made = make(e.method, 0, **e.settings)
+        objective = getattr(made, "contextual", made).objective
+        assert (objective.text, objective.text_structure, objective.structure_text) == (
+            *(0.7, 0.2, 0.2),
+        )
+
+
+def test_cells_are_the_grid_for_each_seed_and_protocol() -> None:
+    chosen = cells(TASKS, (0, 1))
+    rows = {task: sum(e.task == task for e in grid()) for task in TASKS}
+    assert len(chosen) == 2 * (2 * rows["link"] + 2 * rows["unseen"] + rows["classify"])
+    assert len({(c.task, c.dataset, c.method, c.share, c.protocol, c.seed) for c in chosen}) == len(
+        chosen
+    )
+    assert {c.protocol for c in chosen if c.task == "classify"} == {None}
+    assert [c.seed for c in chosen] == sorted(c.seed for c in chosen)
+
+
+def test_cells_can_be_narrowed() -> None:
+    few = cells(
+        ("link",), (3,), protocols=("lines",), datasets={"cora"}, methods={"vhe"}, shares={0.55}
+    )
+    assert [(c.dataset, c.method, c.share, c.protocol, c.seed) for c in few] == [
+        ("cora", "vhe", 0.55, "lines", 3)
+    ]
+    with pytest.raises(VHEError, match="no such cell"):
+        cells(("classify",), (0,), datasets={"hepth"})

@@ -1,0 +1,218 @@
+"""The runner: interrupted, killed, given damaged files, without data; it always goes on rightly."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from vhe.data.network import TextNetwork
+from vhe.errors import VHEError
+from vhe.evaluate.cells import Bench, Cell
+from vhe.paper import runner
+from vhe.paper.runner import Tally, cell_path, duration, finished, read_results, run
+
+CELLS = [
+    Cell("link", "cora", "tfidf", 0.55, protocol, seed)
+    for seed in (0, 1)
+    for protocol in ("lines", "clean")
+] + [Cell("classify", "cora", "tfidf", share, None, 0) for share in (0.3, 0.5)]
+
+
+class Counting:
+    """Counts what is measured, and may break at one of the cells."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.measured: list[Cell] = []
+        self.breaks: dict[int, BaseException] = {}
+        measure = Bench.measure
+
+        def counted(bench: Bench, cell: Cell) -> dict:
+            self.measured.append(cell)
+            if len(self.measured) in self.breaks:
+                raise self.breaks[len(self.measured)]
+            return measure(bench, cell)
+
+        monkeypatch.setattr(Bench, "measure", counted)
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
+    return Counting(monkeypatch)
+
+
+@pytest.fixture
+def go(network: TextNetwork, tmp_path: Path):
+    """Runs cells on the small network into a folder; returns the tally and what was said."""
+
+    def start(cells=CELLS, load=lambda name: network) -> tuple[Tally, list[str]]:
+        said: list[str] = []
+        return run(cells, tmp_path, say=said.append, load=load), said
+
+    return start
+
+
+def test_each_cell_is_a_file(go, tmp_path: Path, network: TextNetwork) -> None:
+    tally, said = go()
+    assert tally == Tally(done=6)
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {
+        "link/cora-tfidf-55-lines-0.json",
+        "link/cora-tfidf-55-clean-0.json",
+        "link/cora-tfidf-55-lines-1.json",
+        "link/cora-tfidf-55-clean-1.json",
+        "classify/cora-tfidf-30-0.json",
+        "classify/cora-tfidf-50-0.json",
+    }
+    kept = json.loads(cell_path(tmp_path, CELLS[1]).read_text())
+    fresh = Bench(network).measure(CELLS[1])
+    assert {k: kept[k] for k in fresh if k != "seconds"} == {
+        k: v for k, v in fresh.items() if k != "seconds"
+    }
+    assert "versions" in kept["origin"]
+    assert said[0].startswith("[1/6] link cora tfidf 55 % lines seed 0: AUC ")
+    assert "left)" in said[0]
+    assert said[-1].endswith("the last)")
+
+
+def test_what_is_finished_is_not_run_again(go, counting: Counting, tmp_path: Path) -> None:
+    go(CELLS[:4])
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    tally, said = go()
+    assert (tally.done, tally.finished_before) == (2, 4)
+    assert counting.measured == CELLS
+    assert said[0] == "4 of 6 cells are finished already"
+    assert before.items() <= {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.json")}.items()
+    assert go()[0] == Tally(finished_before=6)
+
+
+def test_an_interrupted_run_goes_on_where_it_was(go, counting: Counting, tmp_path: Path) -> None:
+    counting.breaks[3] = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        go()
+    assert [finished(tmp_path, cell) for cell in CELLS] == [True, True, *[False] * 4]
+    assert len([p for p in tmp_path.rglob("*") if p.is_file()]) == 2  # nothing half done
+    tally, _ = go()
+    assert (tally.done, tally.finished_before) == (4, 2)
+    assert counting.measured == [*CELLS[:3], *CELLS[2:]]
+
+
+def test_an_interrupt_that_training_takes_leaves_no_result(
+    go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = Bench.measure
+
+    def training(bench: Bench, cell: Cell) -> dict:
+        before = signal.signal(signal.SIGINT, lambda *_: None)
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
+        return measure(bench, cell)
+
+    monkeypatch.setattr(Bench, "measure", training)
+    with pytest.raises(KeyboardInterrupt):
+        go()
+    assert not list(read_results(tmp_path))
+
+
+def test_a_broken_cell_is_said_and_left_for_the_next_time(
+    go, counting: Counting, tmp_path: Path
+) -> None:
+    counting.breaks |= {2: RuntimeError("out of luck"), 3: RuntimeError("out of luck")}
+    tally, said = go()
+    assert tally == Tally(done=4, failed={"RuntimeError: out of luck": 2})
+    assert [line for line in said if "out of luck" in line] == [
+        f"{CELLS[1]} failed: RuntimeError: out of luck"
+    ]
+    assert not finished(tmp_path, CELLS[1])
+    assert go()[0] == Tally(done=2, finished_before=4)
+
+
+def test_a_crash_while_writing_leaves_the_old_state(
+    go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(path: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        go(CELLS[:1])
+    monkeypatch.undo()
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert go(CELLS[:1])[0].done == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: text[: len(text) // 2],
+        lambda text: "[]",
+        lambda text: "null",
+        lambda text: text.replace('"auc"', '"acu"'),
+        lambda text: text.replace('"seed": 0', '"seed": 5'),
+        lambda text: text.replace('"task": "link"', '"task": "unseen"'),
+    ],
+)
+def test_a_half_written_or_foreign_file_is_measured_again(go, tmp_path: Path, damage) -> None:
+    go(CELLS[:1])
+    path = cell_path(tmp_path, CELLS[0])
+    whole = path.read_text()
+    path.write_text(damage(whole))
+    assert damage(whole) != whole
+    assert not finished(tmp_path, CELLS[0])
+    assert go(CELLS[:1])[0].done == 1
+    assert json.loads(path.read_text())["auc"] == json.loads(whole)["auc"]
+
+
+def test_pieces_are_no_results(go, tmp_path: Path) -> None:
+    go(CELLS[:2])
+    (tmp_path / "link" / "half.json").write_text('{"task": "link", "au')
+    (tmp_path / "link" / ".x.json.12ab.part").write_text("{}")
+    assert len(list(read_results(tmp_path))) == 2
+
+
+def test_other_settings_are_another_cell(go, tmp_path: Path) -> None:
+    plain = Cell("link", "cora", "diffused-text", 0.55, "clean", 0)
+    few = Cell("link", "cora", "diffused-text", 0.55, "clean", 0, {"dimensions": 2})
+    go([plain])
+    assert finished(tmp_path, plain)
+    assert not finished(tmp_path, few)
+    go([few])
+    assert finished(tmp_path, few)
+    assert not finished(tmp_path, plain)
+
+
+def test_data_that_cannot_be_had_are_tried_once_and_leave_no_file(
+    go, network: TextNetwork, tmp_path: Path
+) -> None:
+    tried = []
+
+    def load(name: str) -> TextNetwork:
+        tried.append(name)
+        if name == "zhihu":
+            raise VHEError("zhihu/data.txt could not be downloaded.")
+        return network
+
+    lost = [Cell("link", "zhihu", "tfidf", 0.55, "lines", seed) for seed in (0, 1)]
+    tally, said = go([*lost, *CELLS[:2]], load)
+    assert tally.done == 2
+    assert list(tally.skipped.values()) == [2]
+    assert tried == ["zhihu", "cora"]
+    assert len([line for line in said if "could not be downloaded" in line]) == 1
+    assert not list(tmp_path.rglob("zhihu*"))
+
+
+def test_methods_that_cannot_do_it_are_left_out(go, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [Cell("unseen", "cora", "line", 0.5, "clean", seed) for seed in (0, 1)]
+    tally, said = go(cells)
+    assert list(tally.skipped.values()) == [2]
+    assert len(said) == 1
+    assert "line cannot embed a vertex" in said[0]
+
+
+def test_time_left_counts_on_what_the_method_took() -> None:
+    cells = [Cell("link", "cora", m, 0.5, "clean", s) for m in ("tfidf", "vhe") for s in range(3)]
+    clock = runner._Clock(cells)
+    assert clock.tick(cells[0], 10) == "about 50 s left"
+    assert clock.tick(cells[3], 1000) == "about 34 min left"  # 2 of 10 s, 2 of 1000 s
+    assert (duration(5), duration(600), duration(36000)) == ("5 s", "10 min", "10.0 h")
