@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from vhe.baselines.contract import CosineMethod
 from vhe.config import VHEConfig
 from vhe.data.checked import is_whole
 from vhe.data.network import TextNetwork
@@ -25,6 +24,7 @@ from vhe.data.split import validation_links
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 from vhe.evaluate.calibration import sigmoid
+from vhe.evaluate.contract import CosineMethod
 from vhe.infer.embed import GlobalEmbedding, context_pairs, global_embedding
 from vhe.infer.score import calibrate
 from vhe.nn.pair_vae import PairVAE

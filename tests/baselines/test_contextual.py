@@ -10,7 +10,6 @@ from sklearn.metrics import roc_auc_score
 from vhe.baselines.cane import CANE
 from vhe.baselines.cene import CENE
 from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
-from vhe.baselines.contract import unit_rows
 from vhe.baselines.dmte import DMTE, transition
 from vhe.baselines.pwa import PWA
 from vhe.baselines.unseen import CANEMLP, PWAMLP, WANEMLP, CANEText, PWAText, WANEText
@@ -19,6 +18,7 @@ from vhe.data.network import TextNetwork
 from vhe.data.pairs import Pairs
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
+from vhe.evaluate.contract import unit_rows
 from vhe.nn.pair_vae import TextPairs
 
 SMALL = {

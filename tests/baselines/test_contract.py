@@ -5,7 +5,6 @@ import pytest
 
 from vhe.baselines.cane import CANE
 from vhe.baselines.cene import CENE
-from vhe.baselines.contract import CosineMethod, unit_rows
 from vhe.baselines.deepwalk import DeepWalk
 from vhe.baselines.diffused_text import DiffusedText, lsa, normalised_adjacency
 from vhe.baselines.dmte import DMTE
@@ -21,6 +20,7 @@ from vhe.baselines.vgae import VGAE
 from vhe.baselines.wane import WANE
 from vhe.data.network import TextNetwork
 from vhe.data.split import split_edges
+from vhe.evaluate.contract import CosineMethod, unit_rows
 from vhe.evaluate.link import evaluate
 
 SMALL = {  # settings with which the neural text baselines learn in a moment

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from vhe.baselines.contract import CosineMethod
 from vhe.baselines.tfidf import TFIDF
 from vhe.data.network import TextNetwork
 from vhe.data.split import UnseenTest, split_vertices
 from vhe.errors import VHEError
+from vhe.evaluate.contract import CosineMethod
 from vhe.evaluate.methods import make
 from vhe.evaluate.unseen import check_unseen, evaluate_unseen, fit_unseen
 

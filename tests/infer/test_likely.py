@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from vhe.baselines.contract import CosineMethod
 from vhe.data.network import TextNetwork
+from vhe.evaluate.contract import CosineMethod
 from vhe.infer import likely
 from vhe.infer.likely import at_density, known_pairs, likely_links, without_repeats
 

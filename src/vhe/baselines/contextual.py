@@ -21,12 +21,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from vhe.baselines.contract import CosineMethod
 from vhe.config import VHEConfig
 from vhe.data.pairs import LinkSet, stream
 from vhe.data.split import validation_links
 from vhe.data.text import PADDING, Corpus
 from vhe.errors import VHEError
+from vhe.evaluate.contract import CosineMethod
 from vhe.infer.embed import global_embedding
 from vhe.nn.homophily import PairGaussian
 from vhe.nn.integrator import PairPosterior

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from vhe.baselines.contract import CosineMethod
 from vhe.baselines.skip_gram import skip_gram
 from vhe.baselines.walks import Walker
+from vhe.evaluate.contract import CosineMethod
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork

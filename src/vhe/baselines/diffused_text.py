@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from vhe.baselines.contract import CosineMethod
 from vhe.baselines.tfidf import tfidf_rows
+from vhe.evaluate.contract import CosineMethod
 
 if TYPE_CHECKING:
     from scipy import sparse

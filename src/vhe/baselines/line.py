@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from vhe.baselines.contract import CosineMethod, unit_rows
+from vhe.evaluate.contract import CosineMethod, unit_rows
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from vhe.baselines.contract import PAIRS_AT_ONCE, unit_rows
 from vhe.baselines.diffused_text import lsa, normalised_adjacency
 from vhe.data.pairs import LinkSet
 from vhe.data.split import validation_links
+from vhe.evaluate.contract import PAIRS_AT_ONCE, unit_rows
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from vhe.baselines.contract import CosineMethod, unit_rows
 from vhe.baselines.node2vec import Node2Vec
 from vhe.data.text import Corpus
+from vhe.evaluate.contract import CosineMethod, unit_rows
 from vhe.nn.starts import lsa_word_vectors, mean_words
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from vhe.baselines.contract import CosineMethod
 from vhe.baselines.skip_gram import skip_gram
 from vhe.baselines.walks import Walker
 from vhe.data.split import Strangers, validation_links
+from vhe.evaluate.contract import CosineMethod
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork

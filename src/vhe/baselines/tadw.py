@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from vhe.baselines.contract import CosineMethod, unit_rows
 from vhe.baselines.diffused_text import lsa
 from vhe.baselines.tfidf import tfidf_rows
+from vhe.evaluate.contract import CosineMethod, unit_rows
 
 if TYPE_CHECKING:
     from scipy import sparse

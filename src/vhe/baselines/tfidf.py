@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from vhe.baselines.contract import PAIRS_AT_ONCE
+from vhe.evaluate.contract import PAIRS_AT_ONCE
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -16,11 +16,11 @@ import torch
 
 from vhe.baselines.cane import CANE
 from vhe.baselines.contextual import Contextual, ContextualPairs
-from vhe.baselines.contract import CosineMethod
 from vhe.baselines.pwa import PWA
 from vhe.baselines.wane import WANE
 from vhe.data.pairs import LinkSet, stream
 from vhe.data.text import Corpus
+from vhe.evaluate.contract import CosineMethod
 from vhe.infer.embed import local_embedding
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from vhe.baselines.contract import PAIRS_AT_ONCE
 from vhe.baselines.diffused_text import normalised_adjacency
 from vhe.baselines.tfidf import tfidf_rows
 from vhe.errors import VHEError
+from vhe.evaluate.contract import PAIRS_AT_ONCE
 
 if TYPE_CHECKING:
     import torch

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vhe.baselines.contract import Method
     from vhe.data.split import LinkTest
+    from vhe.evaluate.contract import Method
     from vhe.evaluate.link import LinkScores, evaluate
 
 __all__ = ["LinkScores", "evaluate"]

@@ -11,9 +11,9 @@ from vhe.errors import VHEError
 from vhe.evaluate.methods import check_name, make
 
 if TYPE_CHECKING:
-    from vhe.baselines.contract import Method
     from vhe.data.network import TextNetwork
     from vhe.data.split import Protocol
+    from vhe.evaluate.contract import Method
 
 Task = Literal["link", "classify", "unseen"]
 

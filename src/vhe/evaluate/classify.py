@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vhe.baselines.contract import unit_rows
 from vhe.errors import VHEError
+from vhe.evaluate.contract import unit_rows
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -11,8 +11,8 @@ import numpy as np
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
-    from vhe.baselines.contract import Method
     from vhe.data.split import LinkTest
+    from vhe.evaluate.contract import Method
 
 SCORES_AT_ONCE = 2**22  # the largest score matrix held at a time (or one row, if that is longer)
 

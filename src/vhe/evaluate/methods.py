@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
-    from vhe.baselines.contract import Method
+    from vhe.evaluate.contract import Method
     from vhe.model import VHE
 
 METHODS: Mapping[str, str] = {  # where each is: module:class, or a function that makes one

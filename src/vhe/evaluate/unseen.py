@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
 
 import numpy as np
 
-from vhe.baselines.contract import CosineMethod, Method
 from vhe.errors import VHEError
+from vhe.evaluate.contract import CosineMethod, Method
 from vhe.evaluate.link import LinkScores, evaluate
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from vhe.baselines.contract import Method
     from vhe.data.network import TextNetwork
+    from vhe.evaluate.contract import Method
     from vhe.model import VHE
 
 SCORES_AT_ONCE = 2**22  # the largest score matrix held at a time
