@@ -144,6 +144,10 @@ class VHEConfig:
     )
     check_every: int = _count(10, "steps between two looks at the validation links")
     patience: int = _count(4, "looks without an improvement before training stops")
+    checkpoint_minutes: float = _positive(1.0, "minutes after which the training is kept on disk")
+    checkpoint_epochs: float = _not_negative(
+        0.0, "passes over the links after which it is kept as well; 0 goes by the clock alone"
+    )
     contexts: int = _count(8, "other vertices over which a global embedding is averaged")
 
     def __post_init__(self) -> None:

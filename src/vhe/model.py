@@ -29,7 +29,7 @@ from vhe.infer.embed import GlobalEmbedding, context_pairs, global_embedding
 from vhe.infer.score import calibrate
 from vhe.nn.pair_vae import PairVAE
 from vhe.train.machine import find_device, using_threads
-from vhe.train.model_folder import SavedModel, read_model, write_model
+from vhe.train.model_folder import SavedModel, pair_vae, read_model, write_model
 from vhe.train.progress import Progress
 from vhe.train.provenance import provenance
 from vhe.train.trainer import Trainer
@@ -122,8 +122,8 @@ class VHE(CosineMethod, BaseEstimator):
         Parameters
         ----------
         checkpoint
-            a folder in which the training is kept every minute and at its end, so that it can
-            be resumed; delete it when the model is saved
+            a folder in which the training is kept every ``checkpoint_minutes`` and at its end, so
+            that it can be resumed; delete it when the model is saved
         resume
             go on with the training that is kept there
         """
@@ -273,11 +273,7 @@ class VHE(CosineMethod, BaseEstimator):
     def load(cls, folder: str | Path) -> VHE:
         """Read a model folder; every file is checked first."""
         saved = read_model(Path(folder))
-        model = PairVAE(saved.config, len(saved.vocabulary), len(saved.network), saved.pi0)
-        try:
-            model.load_state_dict(saved.weights)
-        except RuntimeError:
-            raise VHEError(f"{folder}: the weights do not fit the network beside them") from None
+        model = pair_vae(saved, Path(folder))
         corpus = Corpus.encode(
             saved.network.texts, saved.vocabulary, max_words=saved.config.max_words
         )

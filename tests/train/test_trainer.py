@@ -138,7 +138,7 @@ def test_a_training_that_is_interrupted_again_and_again(make: Make, tmp_path: Pa
 
 @pytest.mark.parametrize("shape", ["default", "learned"])
 def test_a_training_that_crashed_goes_on_from_what_was_kept_last(
-    make: Make, tmp_path: Path, shape: str, monkeypatch: pytest.MonkeyPatch
+    make: Make, tmp_path: Path, shape: str
 ) -> None:
     changes = SHAPES[shape] | {"validation": 0.0}  # which ends with the last weights
     whole = make(**changes)
@@ -148,8 +148,7 @@ def test_a_training_that_crashed_goes_on_from_what_was_kept_last(
         if step == 7:
             raise MemoryError
 
-    monkeypatch.setattr(trainer_module, "CHECKPOINT_SECONDS", -1.0)  # at every step
-    first = make(folder=tmp_path / "kept", report=crash, **changes)
+    first = make(folder=tmp_path / "kept", report=crash, checkpoint_minutes=1e-9, **changes)
     with pytest.raises(MemoryError):
         first.run()
     second = make(folder=tmp_path / "kept", **changes)

@@ -19,6 +19,7 @@ from vhe.errors import VHEError
 
 if TYPE_CHECKING:
     from vhe.config import VHEConfig
+    from vhe.data.network import TextNetwork
     from vhe.model import VHE
 
 
@@ -69,29 +70,45 @@ def fit(
     json
         print one JSON document, and progress on standard error
     """
-    check_model_folder(out, resume=resume, overwrite=overwrite)
-    chosen = _settings(config, settings or (), epochs)
-    with answers_only(json):
-        network = read_network(source, vertices, edges)
-        if seed is None and not resume:
-            seed = secrets.randbelow(2**31)
-            say(f"seed {seed} was drawn; --seed {seed} gives the same model again")
-        from vhe.model import VHE
+    from vhe.train.checkpoint import claimed
 
-        model = VHE.from_config(chosen, random_state=seed).set_params(threads=threads)
-        training = training_folder(out)
-        try:
-            model.fit(network, checkpoint=training, resume=resume)
-            model.save(out)
-            if str(model.result_["stopped"]).startswith("interrupted"):
-                say(f"what was learned until then is in {out}")
-                raise KeyboardInterrupt
-        except KeyboardInterrupt:
-            if training.is_dir():
-                say(f"the same command with --resume goes on from {training}")
-            raise
-        shutil.rmtree(training, ignore_errors=True)
+    with claimed(out, "lock"):  # two that write one model would undo each other's work
+        check_model_folder(out, resume=resume, overwrite=overwrite)
+        chosen = _settings(config, settings or (), epochs)
+        with answers_only(json):
+            network = read_network(source, vertices, edges)
+            model = _fitted(network, out, chosen, resume, threads, seed)
     _report(model, out, json)
+
+
+def _fitted(
+    network: TextNetwork,
+    out: Path,
+    config: VHEConfig,
+    resume: bool,
+    threads: int | None,
+    seed: int | None,
+) -> VHE:
+    """The model, learned and saved."""
+    if seed is None and not resume:
+        seed = secrets.randbelow(2**31)
+        say(f"seed {seed} was drawn; --seed {seed} gives the same model again")
+    from vhe.model import VHE
+
+    model = VHE.from_config(config, random_state=seed).set_params(threads=threads)
+    training = training_folder(out)
+    try:
+        model.fit(network, checkpoint=training, resume=resume)
+        model.save(out)
+        if str(model.result_["stopped"]).startswith("interrupted"):
+            say(f"what was learned until then is in {out}")
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        if training.is_dir():
+            say(f"the same command with --resume goes on from {training}")
+        raise
+    shutil.rmtree(training, ignore_errors=True)
+    return model
 
 
 def _report(model: VHE, out: Path, json: bool) -> None:

@@ -20,6 +20,20 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def shortened(text: str, most: int = 80) -> str:
+    """A text for an error message: a long one is cut.
+
+    >>> shortened("a" * 1000, most=6)
+    'aaaaa…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def shown(value: object) -> str:
+    """A value of somebody's file for an error message, however long it is."""
+    return shortened(repr(value[:100] if isinstance(value, str) else value))
+
+
 def unknown(vertex_id: object, ids: Sequence[Hashable]) -> str:
     """Name an id that is not there, with the one that was probably meant."""
     for i in ids:

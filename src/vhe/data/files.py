@@ -74,6 +74,14 @@ def read_text(path: Path, *, forgiving: bool = False) -> Text:
     return Text(path, content, tuple(notes))
 
 
+def physical_memory() -> int:
+    """The bytes of memory that this machine has; where that cannot be told, more than any has."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 1 << 50
+
+
 def _place(raw: bytes, offset: int) -> tuple[int, int]:
     """Return the line and the byte in it, both from 1."""
     return raw.count(b"\n", 0, offset) + 1, offset - raw.rfind(b"\n", 0, offset)

@@ -12,17 +12,22 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+import sys
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from vhe.data.files import physical_memory
 from vhe.errors import VHEError
 
 FORMAT = 1
 MANIFEST = "MANIFEST.json"
 LONGEST_NAME = 60  # of a file in a folder
+LARGEST_MANIFEST = 1 << 20  # bytes
+SECONDS_FOR_A_WRITER = 10.0  # a reader waits so long for one that is between its two renames
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
@@ -33,6 +38,12 @@ def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
     """
     folder = Path(os.path.realpath(folder))  # a symbolic link to a folder stays one
     _refuse_what_is_not_ours(folder)
+    with claimed(folder, "writing"):
+        _write_claimed(folder, files, kind)
+
+
+def _write_claimed(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
+    _remove_leftovers(folder)
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
     manifest = {
         "format": FORMAT,
@@ -58,7 +69,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
         _sync_folder(folder.parent)
         shutil.rmtree(previous, ignore_errors=True)
     except OSError as error:
-        recovered(folder)
+        _give_back(folder)
         raise VHEError(
             f"{folder}: the folder cannot be written ({error.strerror or error}); "
             "nothing that was there has changed"
@@ -70,24 +81,117 @@ def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
 def read_folder(folder: Path, kind: str) -> dict[str, bytes]:
     """Every file of a folder, after all of them have been checked."""
     folder = recovered(folder)
+    found = _identity(folder)
+    try:
+        return _read(folder, kind)
+    except VHEError:
+        if _identity(recovered(folder)) == found:
+            raise
+        return _read(folder, kind)  # it was replaced while it was read
+
+
+def _read(folder: Path, kind: str) -> dict[str, bytes]:
     if not folder.is_dir():
         raise VHEError(f"{folder}: there is no such {kind} folder")
     manifest = folder / MANIFEST
     if manifest.is_symlink() or not manifest.is_file():
         raise VHEError(f"{folder}: this is not a {kind} folder, it has no {MANIFEST}")
-    raw = _bytes(manifest)
-    files = _listed(folder, raw, kind)
+    files = _listed(folder, _bytes(manifest, LARGEST_MANIFEST + 1), kind)
     return {name: _checked(folder, name, entry) for name, entry in files.items()}
 
 
 def recovered(folder: Path) -> Path:
     """Give a folder its name back if the writer was stopped between its two renames."""
     folder = Path(os.path.realpath(folder))
+    if not folder.exists() and (_previous(folder) / MANIFEST).exists():
+        with (
+            contextlib.suppress(VHEError),
+            claimed(folder, "writing", wait=SECONDS_FOR_A_WRITER),  # it may be at it right now
+        ):
+            _give_back(folder)
+    return folder
+
+
+def _give_back(folder: Path) -> None:
     previous = _previous(folder)
     if not folder.exists() and (previous / MANIFEST).exists():
         with contextlib.suppress(OSError):
             previous.rename(folder)
-    return folder
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """What tells a folder from another one that took its name."""
+    try:
+        about = folder.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+@contextlib.contextmanager
+def claimed(folder: Path, purpose: str, wait: float = 0.0) -> Iterator[None]:
+    """Keep other processes from claiming a folder for the same purpose inside a with block.
+
+    The claim is a lock of the operating system on a file beside the folder: it ends with the
+    process, however that ends.
+    """
+    folder = Path(os.path.realpath(folder))
+    path = folder.with_name(f".{folder.name}.{purpose}")
+    patience = time.monotonic() + wait
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        while (handle := _locked(path)) is None and time.monotonic() < patience:
+            time.sleep(0.02)
+    except OSError as error:
+        raise VHEError(
+            f"{folder}: the folder cannot be written ({error.strerror or error})"
+        ) from error
+    if handle is None:
+        raise VHEError(
+            f"{folder}: another command is writing there; wait for its end or name another folder"
+        )
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        os.close(handle)
+
+
+def _locked(path: Path) -> int | None:
+    """The file at ``path``, opened and locked; None if another process has it."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(handle)
+            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                return handle
+        except (BlockingIOError, PermissionError):
+            os.close(handle)
+            return None
+        except FileNotFoundError:
+            pass
+        except OSError:  # a file system without locks
+            return handle
+        os.close(handle)  # who had it before has deleted it meanwhile
+
+
+def _lock(handle: int) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Delete what writers left that were killed; whoever holds the claim is the only writer."""
+    for path in folder.parent.iterdir():
+        if path.name.startswith(f".{folder.name}.") and path.name.endswith(".part"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _refuse_what_is_not_ours(folder: Path) -> None:
@@ -105,6 +209,8 @@ def _previous(folder: Path) -> Path:
 def _listed(folder: Path, raw: bytes, kind: str) -> dict[str, dict[str, Any]]:
     """The files a manifest names, if it is a manifest and names only files of this folder."""
     damaged = f"{folder / MANIFEST}: the manifest is damaged; take a copy or fit the model again"
+    if len(raw) > LARGEST_MANIFEST:
+        raise VHEError(damaged)
     try:
         manifest = json.loads(raw)
         written_format, written_kind = manifest["format"], manifest["kind"]
@@ -122,6 +228,8 @@ def _listed(folder: Path, raw: bytes, kind: str) -> dict[str, dict[str, Any]]:
             f"{folder}: it was written in format {written_format} and this version of vhe reads "
             f"up to format {FORMAT}: install a newer vhe"
         )
+    if written_format < 1 or raw != json_bytes(manifest):  # not a byte may differ
+        raise VHEError(damaged)
     if written_kind != kind:
         raise VHEError(f"{folder}: this is a {written_kind} folder, not a {kind} folder")
     for name in files:
@@ -129,6 +237,9 @@ def _listed(folder: Path, raw: bytes, kind: str) -> dict[str, dict[str, Any]]:
             raise VHEError(f"{folder / MANIFEST}: it names {name!r}, which is outside the folder")
         if len(name) > LONGEST_NAME:
             raise VHEError(damaged)
+    claims = sum(entry["bytes"] for entry in files.values())
+    if claims > physical_memory():
+        raise VHEError(f"{folder}: its files claim {claims:,} bytes, more than the memory here")
     return files
 
 
@@ -136,7 +247,7 @@ def _checked(folder: Path, name: str, entry: dict[str, Any]) -> bytes:
     path = folder / name
     if path.is_symlink() or not path.is_file():
         raise VHEError(f"{path}: this file of the folder is missing; take a copy or fit again")
-    data = _bytes(path) if path.stat().st_size == entry["bytes"] else None
+    data = _bytes(path, entry["bytes"]) if path.stat().st_size == entry["bytes"] else None
     if data is None or hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise VHEError(
             f"{path}: the file has changed since it was written; take a copy or fit again"
@@ -144,9 +255,10 @@ def _checked(folder: Path, name: str, entry: dict[str, Any]) -> bytes:
     return data
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, most: int) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(most)
     except OSError as error:
         raise VHEError(f"{path}: the file cannot be read ({error.strerror or error})") from None
 

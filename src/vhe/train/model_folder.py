@@ -7,12 +7,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vhe.config import VHEConfig
+from vhe.data.checked import shortened
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 from vhe.train.checkpoint import (
@@ -24,6 +25,9 @@ from vhe.train.checkpoint import (
     tensor_bytes,
     write_folder,
 )
+
+if TYPE_CHECKING:
+    from vhe.nn.pair_vae import PairVAE
 
 MODEL = "model"  # the kind of folder
 
@@ -112,8 +116,32 @@ def read_model(folder: Path) -> SavedModel:
         )
     except VHEError:
         raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise VHEError(f"{folder}: the model folder lacks something it needs ({error!r})") from None
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        said = shortened(repr(error))
+        raise VHEError(f"{folder}: the model folder lacks something it needs ({said})") from None
+    except RecursionError:
+        raise VHEError(f"{folder}: a file of the model folder is nested too deeply") from None
+
+
+def pair_vae(saved: SavedModel, folder: Path) -> PairVAE:
+    """The network with its weights; sizes that its settings claim take no memory until they fit."""
+    import torch
+
+    from vhe.nn.pair_vae import PairVAE
+
+    unfit = VHEError(f"{folder}: the weights do not fit the network beside them")
+    try:
+        with torch.device("meta"):
+            model = PairVAE(saved.config, len(saved.vocabulary), len(saved.network), saved.pi0)
+    except (RuntimeError, TypeError, OverflowError):  # sizes that no tensor has
+        raise unfit from None
+    wanted = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
+    if wanted != {name: (value.shape, value.dtype) for name, value in saved.weights.items()}:
+        raise unfit
+    if not all(bool(value.isfinite().all()) for value in saved.weights.values()):
+        raise VHEError(f"{folder}: not all weights are finite numbers; fit the model again")
+    model.to_empty(device="cpu").load_state_dict(saved.weights)
+    return model
 
 
 def _keys(values: Sequence[Any]) -> list[str]:

@@ -36,11 +36,17 @@ from vhe.infer.embed import AREA, embedding_of
 from vhe.nn.joint_structure import JointStructure
 from vhe.nn.pair_model import PairModel
 from vhe.nn.pair_vae import TextPairs
-from vhe.train.checkpoint import json_bytes, read_folder, read_tensors, tensor_bytes, write_folder
+from vhe.train.checkpoint import (
+    claimed,
+    json_bytes,
+    read_folder,
+    read_tensors,
+    tensor_bytes,
+    write_folder,
+)
 
 SOFTNESS = (2.0, 0.0, 1.0, 4.0)  # weights of soft links to choose from, the usual one first
 VALIDATION_CONTEXTS = 4
-CHECKPOINT_SECONDS = 60.0
 TRAINING = "training"  # the kind of folder
 INTERRUPTED = "interrupted"
 
@@ -113,8 +119,12 @@ class Trainer:
 
         Afterwards the model has the weights that did best on the validation links.
         """
+        with contextlib.nullcontext() if self.folder is None else claimed(self.folder, "lock"):
+            return self._run()
+
+    def _run(self) -> TrainingState:
         state, began = self.state, time.monotonic() - self.state.seconds
-        kept = time.monotonic()
+        kept, kept_step = time.monotonic(), state.step
         if state.stopped.startswith(INTERRUPTED):
             state.stopped = ""
         if state.step == 0:
@@ -133,9 +143,9 @@ class Trainer:
                 self.report(state.step, self._look() if due else None)
                 if interrupted and not state.stopped:
                     state.stopped = f"{INTERRUPTED} at step {state.step}"
-                elif time.monotonic() - kept > CHECKPOINT_SECONDS:
+                elif self._due(time.monotonic() - kept, state.step - kept_step):
                     self.keep()
-                    kept = time.monotonic()
+                    kept, kept_step = time.monotonic(), state.step
         self.keep()
         self.model.load_state_dict(self.best)
         return state
@@ -219,6 +229,12 @@ class Trainer:
         )
         return ranking_auc(codes, np.searchsorted(vertices, self.validation))
 
+    def _due(self, seconds: float, steps: int) -> bool:
+        """Whether it is time to keep the training, so long after it was kept last."""
+        config = self.config
+        epochs = steps / self.sampler.steps_in_epoch
+        return seconds > 60 * config.checkpoint_minutes or 0 < config.checkpoint_epochs <= epochs
+
     def keep(self) -> None:
         """Write all that is needed to go on from here."""
         if self.folder is None:
@@ -256,7 +272,9 @@ class Trainer:
             raise VHEError("there is no folder to resume from")
         files = read_folder(self.folder, TRAINING)
         about = json.loads(files["training.json"])
-        if about["config"] != self.config.to_dict() or about["seed"] != self.seed:
+        if _what_counts(about["config"]) != _what_counts(self.config.to_dict()) or (
+            about["seed"] != self.seed
+        ):
             raise VHEError(
                 f"{self.folder}: that training has other settings or another seed; "
                 "resume with the same ones, or start anew without --resume"
@@ -311,6 +329,11 @@ def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]
         scalar = isinstance(optimiser, torch.optim.SparseAdam) and key == "step"
         whole["state"].setdefault(int(parameter), {})[key] = int(value) if scalar else value
     optimiser.load_state_dict(whole)
+
+
+def _what_counts(settings: dict[str, object]) -> dict[str, object]:
+    """The settings that the result depends on: how often it is kept may change on the way."""
+    return {k: v for k, v in settings.items() if not k.startswith("checkpoint_")}
 
 
 def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
