@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vhe.data.checked import Integers, counted
+from vhe.data.checked import Integers, counted, shown
 from vhe.data.files import Text, read_text, replacing
 from vhe.data.network import TextNetwork
 from vhe.data.tables import blank_notes
@@ -84,7 +84,7 @@ def _cane_edges(text: Text) -> tuple[Integers, list[int]]:
         for cell in row:
             if not (cell.isascii() and cell.isdigit() and len(cell) < 16):
                 raise VHEError(
-                    f"{text.path}:{number}: {cell!r} is not a vertex number (0, 1, ...)."
+                    f"{text.path}:{number}: {shown(cell)} is not a vertex number (0, 1, ...)."
                 )
     flat = [int(cell) for row in cells for cell in row]
     return np.array(flat, dtype=np.int64).reshape(-1, 2), lines

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import islice
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from vhe.errors import VHEError
 
 Integers = NDArray[np.int64]
+LONG_ID, MOST_COMPARED = 60, 10_000  # to find the id that was meant takes too long beyond these
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
@@ -34,16 +36,23 @@ def shown(value: object) -> str:
     return shortened(repr(value[:100] if isinstance(value, str) else value))
 
 
+def listed(names: Iterable[str]) -> str:
+    """Some names for an error message, however many there are."""
+    return shortened(", ".join(map(shown, islice(names, 20))) or "none", 200)
+
+
 def unknown(vertex_id: object, ids: Sequence[Hashable]) -> str:
     """Name an id that is not there, with the one that was probably meant."""
+    name = shown(vertex_id)
     for i in ids:
         if type(i) is not type(vertex_id) and str(i) == str(vertex_id):
-            return f"{vertex_id!r} (there is {i!r}, which is of another type)"
-    if isinstance(vertex_id, str):
-        near = difflib.get_close_matches(vertex_id, [i for i in ids if isinstance(i, str)], 1)
+            return f"{name} (there is {shown(i)}, which is of another type)"
+    if isinstance(vertex_id, str) and len(vertex_id) <= LONG_ID:
+        alike = (i for i in ids if isinstance(i, str) and len(i) <= LONG_ID)
+        near = difflib.get_close_matches(vertex_id, islice(alike, MOST_COMPARED), 1)
         if near:
-            return f"{vertex_id!r} (did you mean {near[0]!r}?)"
-    return repr(vertex_id)
+            return f"{name} (did you mean {near[0]!r}?)"
+    return name
 
 
 def number_edges(
@@ -74,11 +83,11 @@ def number_ids(ids: Sequence[Hashable]) -> dict[Hashable, int]:
         positions = {vertex: k for k, vertex in enumerate(ids)}
     except TypeError:
         k = next(k for k, vertex in enumerate(ids) if not hashable(vertex))
-        raise VHEError(f"the id of vertex {k} is {ids[k]!r}, which is not hashable.") from None
+        raise VHEError(f"the id of vertex {k} is {shown(ids[k])}, which is not hashable.") from None
     if len(positions) < len(ids):
         k = next(k for k, vertex in enumerate(ids) if positions[vertex] != k)
         twice = positions[ids[k]]
-        raise VHEError(f"the id {ids[k]!r} is given twice, for vertices {k} and {twice}.")
+        raise VHEError(f"the id {shown(ids[k])} is given twice, for vertices {k} and {twice}.")
     return positions
 
 
@@ -103,7 +112,7 @@ def checked_texts(ids: Sequence[Hashable], texts: Sequence[object]) -> tuple[str
     for vertex, text in zip(ids, texts, strict=True):
         if not isinstance(text, str):
             kind = type(text).__name__
-            raise VHEError(f"the text of vertex {vertex!r} is of type {kind}; give a string.")
+            raise VHEError(f"the text of vertex {shown(vertex)} is of type {kind}; give a string.")
     return tuple(map(str, texts))
 
 
@@ -137,7 +146,9 @@ def checked_labels(
         )
     for vertex, label in zip(ids, kept, strict=True):
         if not hashable(label):
-            raise VHEError(f"the label of vertex {vertex!r} is {label!r}, which is not hashable.")
+            raise VHEError(
+                f"the label of vertex {shown(vertex)} is {shown(label)}, which is not hashable."
+            )
     return kept
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vhe.data.cane import read_cane, read_folder, write_folder
-from vhe.data.checked import hashable, number_edges
+from vhe.data.checked import hashable, number_edges, shown
 from vhe.data.files import replacing
 from vhe.data.graphml import read_graphml, write_graphml
 from vhe.data.network import TextNetwork
@@ -86,7 +86,7 @@ def _checked_ids(table: Table) -> list[Hashable]:
     for row, vertex in enumerate(ids):
         if first.setdefault(vertex, row) != row:
             raise VHEError(
-                f"{table.where(row)}: the id {vertex!r} is there already, "
+                f"{table.where(row)}: the id {shown(vertex)} is there already, "
                 f"at {table.where(first[vertex])}."
             )
     return ids
@@ -111,7 +111,7 @@ def _checked_labels(table: Table) -> list[Hashable | None] | None:
     labels: list[Any] = table.columns.get("label", [])
     for row, label in enumerate(labels):
         if not hashable(label):
-            raise VHEError(f"{table.where(row)}: the label {label!r} is not a single value.")
+            raise VHEError(f"{table.where(row)}: the label {shown(label)} is not a single value.")
     labels = [None if label == "" or label != label else label for label in labels]
     return labels if any(label is not None for label in labels) else None
 

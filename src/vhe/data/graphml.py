@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
 
-from vhe.data.checked import number_edges
+from vhe.data.checked import number_edges, shortened, shown
 from vhe.data.files import read_text, replacing
 from vhe.data.network import TextNetwork
 from vhe.data.tables import column_notes, find_columns
@@ -30,7 +30,8 @@ def read_graphml(path: Path) -> TextNetwork:
     try:
         graph = networkx.parse_graphml(text.content)
     except Exception as error:  # networkx raises whatever its parsing ran into
-        raise VHEError(f"{path} is not GraphML that networkx can read: {error}.") from error
+        reason = shortened(str(error) or type(error).__name__, 200)
+        raise VHEError(f"{path} is not GraphML that networkx can read: {reason}.") from error
     names = sorted({name for _, attributes in graph.nodes(data=True) for name in attributes})
     found = {m: names[k] for m, k in find_columns(names, ("text", "label"), str(path)).items()}
     label = found.get("label")
@@ -80,7 +81,8 @@ def _outline(path: Path, content: str) -> tuple[list[str], list[str], list[str],
                 raise VHEError(f"{path}:{line}: the node has no id.")
             if vertex in first:
                 raise VHEError(
-                    f"{path}:{line}: the id {vertex!r} is there already, on line {first[vertex]}."
+                    f"{path}:{line}: the id {shown(vertex)} is there already, "
+                    f"on line {first[vertex]}."
                 )
             first[vertex] = line
         elif name == "edge":

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vhe.data.checked import counted
-from vhe.data.files import Text, read_bytes, read_text, replacing
+from vhe.data.checked import counted, listed, shortened, shown
+from vhe.data.files import Text, physical_memory, read_bytes, read_text, replacing
 from vhe.errors import VHEError
 
 SYNONYMS = {
@@ -131,7 +132,7 @@ def find_columns(names: Sequence[str], meanings: Sequence[str], where: str) -> d
         elif meaning not in OPTIONAL:
             raise VHEError(
                 f"{where}: no column holds the {meaning} (named {', '.join(SYNONYMS[meaning])}); "
-                f"the columns found are {', '.join(map(repr, names)) or 'none'}."
+                f"the columns found are {listed(names)}."
             )
     return found
 
@@ -147,7 +148,7 @@ def column_notes(path: Path, names: Sequence[str], found: Mapping[str, int]) -> 
     for meaning, k in found.items():
         others = [n for n in names if n.strip().lower() in SYNONYMS[meaning] and n != names[k]]
         if others:
-            unread = ", ".join(map(repr, others))
+            unread = listed(others)
             notes.append(f"{path.name}: the {meaning} is column {names[k]!r}, not {unread}")
     return notes
 
@@ -195,7 +196,7 @@ def _read_rows(
     if ids and first != list(meanings):
         found = dict(zip(meanings, (0, 1), strict=True))
         if all(c.lower() in SYNONYMS[m] for c, m in zip(first, meanings, strict=True)):
-            pair = " and ".join(map(repr, first))
+            pair = " and ".join(map(shown, first))
             notes += (f"{path.name}: the first row, {pair}, is read as an edge: both are ids",)
     else:
         found = find_columns(header, meanings, f"{path}:{lines[0]}")
@@ -231,7 +232,7 @@ def _read_jsonl(text: Text, meanings: Sequence[str]) -> Table:
     for meaning, k in found.items():
         for document, number in zip(documents, lines, strict=True):
             if names[k] not in document and meaning not in OPTIONAL:
-                keys = ", ".join(map(repr, document)) or "none"
+                keys = listed(document)
                 raise VHEError(f"{path}:{number}: no {names[k]!r}; the keys found are {keys}.")
         columns[meaning] = [document.get(names[k]) for document in documents]
     if "\\ud" in text.content.lower():  # half of an escaped pair can be no text, nor be written
@@ -260,19 +261,61 @@ def _whole(value: Any) -> Any:
 
 
 def _read_parquet(path: Path, meanings: Sequence[str]) -> Table:
-    import pyarrow
-    from pyarrow import parquet
-
     raw = read_bytes(path)
     if not raw:
         raise VHEError(f"{path} is empty; write it again.")
-    try:
-        file = parquet.ParquetFile(io.BytesIO(raw))
+    with readable_parquet(str(path)):
+        file = open_parquet(raw)
         names = file.schema_arrow.names
         found = find_columns(names, meanings, str(path))
-        table = file.read(columns=[names[k] for k in found.values()])
-        columns = {meaning: table[names[k]].to_pylist() for meaning, k in found.items()}
-    except (pyarrow.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise VHEError(f"{path} is not a readable Parquet file: {reason}.") from None
+        values = parquet_columns(file, [names[k] for k in found.values()])
+    columns = {meaning: values[names[k]] for meaning, k in found.items()}
     return Table(path, columns, None, tuple(column_notes(path, names, found)))
+
+
+@contextmanager
+def readable_parquet(where: str) -> Iterator[None]:
+    """Inside, whatever is wrong with a Parquet file becomes one sentence."""
+    import pyarrow
+
+    try:
+        yield
+    except VHEError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as error:
+        reason = shortened((str(error).splitlines() or [""])[0].rstrip("."), 200)
+        raise VHEError(f"{where} is not a readable Parquet file: {reason}.") from None
+
+
+def open_parquet(raw: bytes) -> Any:
+    """A Parquet file, of which equal texts are kept once, as they are in the file."""
+    from pyarrow import parquet
+
+    names = parquet.ParquetFile(io.BytesIO(raw)).schema_arrow.names
+    return parquet.ParquetFile(io.BytesIO(raw), read_dictionary=names)
+
+
+def parquet_columns(file: Any, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Some columns of a Parquet file.
+
+    A few kilobytes can claim, and unfold to, more than any machine holds: that is refused.
+    """
+    about = file.metadata
+    groups = [about.row_group(k).total_byte_size for k in range(about.num_row_groups)]
+    claims = 8 * len(names) * about.num_rows + sum(groups)
+    if claims > physical_memory():
+        raise OverflowError(f"it claims {claims:,} bytes, more than the memory here")
+    table = file.read(columns=list(names))
+    return {name: _values(table[name]) for name in names}
+
+
+def _values(column: Any) -> list[Any]:
+    import pyarrow
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    values: list[Any] = []
+    for chunk in column.chunks:
+        known = chunk.dictionary.to_pylist()
+        values += [None if k is None else known[k] for k in chunk.indices.to_pylist()]
+    return values

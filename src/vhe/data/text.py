@@ -46,6 +46,21 @@ def tokenize(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+def as_written(text: str) -> list[str]:
+    """The words of `tokenize`, one for one, in the spelling of the text.
+
+    >>> as_written("Graph-based VAEs")
+    ['Graph', 'based', 'VAEs']
+    """
+    words, tokens = [], []
+    for found in _WORD.finditer(text):
+        parts = tokenize(found.group())
+        tokens += parts
+        words += [found.group()] if len(parts) == 1 else parts
+    plain = tokenize(text)
+    return words if tokens == plain else plain  # signs that only make a word together
+
+
 @dataclass(frozen=True)
 class Corpus:
     """The texts of a network as numbers.

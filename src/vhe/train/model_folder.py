@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from vhe.config import VHEConfig
 from vhe.data.checked import shortened
+from vhe.data.files import physical_memory
 from vhe.data.network import TextNetwork
+from vhe.data.tables import open_parquet, parquet_columns, readable_parquet
 from vhe.errors import VHEError
 from vhe.train.checkpoint import (
     decode_key,
@@ -82,12 +84,16 @@ def read_model(folder: Path) -> SavedModel:
     files = read_folder(folder, MODEL)
     try:
         about = json.loads(files["config.json"])
-        vertices, edges = _table(files["vertices.parquet"]), _table(files["edges.parquet"])
+        vertices, edges = (
+            _table(files[name], folder / name) for name in ("vertices.parquet", "edges.parquet")
+        )
+        if sum(map(len, vertices["text"])) > physical_memory():  # a text a million times
+            raise VHEError(f"{folder}: its texts are longer than the memory here")
         labels = [_key(v) for v in vertices["label"]] if "label" in vertices else None
         network = TextNetwork(
             [_key(v) for v in vertices["id"]],
             vertices["text"],
-            np.column_stack([edges["source"], edges["target"]]).astype(np.int64).reshape(-1, 2),
+            np.array([edges["source"], edges["target"]], dtype=np.int64).T.reshape(-1, 2),
             labels,
             **about["network"],
         )
@@ -162,15 +168,7 @@ def _parquet(columns: dict[str, Any]) -> bytes:
     return sink.getvalue()
 
 
-def _table(data: bytes) -> dict[str, Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(io.BytesIO(data))
-    except (pa.ArrowException, OSError) as error:
-        raise VHEError(f"a table of the model folder cannot be read ({error})") from None
-    return {
-        name: column.to_numpy() if pa.types.is_integer(column.type) else column.to_pylist()
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    }
+def _table(data: bytes, path: Path) -> dict[str, list[Any]]:
+    with readable_parquet(str(path)):
+        file = open_parquet(data)
+        return parquet_columns(file, file.schema_arrow.names)
