@@ -303,12 +303,13 @@ def test_suggested_links_are_new_and_the_likeliest_first(fitted: VHE, network: T
         # none that was left out is likelier
         rest = [o for o in range(60) if o not in others and o != vertex]
         rest = [o for o in rest if (min(vertex, o), max(vertex, o)) not in linked]
-        assert fitted.probability_indices(np.full(len(rest), vertex), np.array(rest)).max() <= min(
-            chances
+        left = fitted.probability_indices(
+            np.full(len(rest), vertex), np.array(rest), balanced=False
         )
-        assert [s.probability for s in found] == pytest.approx(
-            fitted.predict_proba([(name, s.id) for s in found])
-        )
+        assert left.max() <= min(chances)
+        pairs = [(name, s.id) for s in found]
+        assert chances == pytest.approx(fitted.predict_proba(pairs, balanced=False))
+        assert (fitted.predict_proba(pairs) > chances).all()  # most pairs are no links
         assert [s.text for s in found] == [network.texts[o] for o in others]
 
 

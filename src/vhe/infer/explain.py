@@ -1,0 +1,196 @@
+"""The words behind a link, and how much of its score comes from the texts and from the structure.
+
+The score of a pair is the cosine of the codes z_a and z_b. A code is t + s: t is what the model
+reads from the vertex's own text alone, s is what its neighbours bring through the structure
+embedding. Then
+
+    z_a·z_b  =  ½ (t_a·z_b + t_b·z_a)  +  ½ (s_a·z_b + s_b·z_a)
+
+whose two halves, the parts of text and of structure, are their Shapley values: what each adds to
+the score, averaged over which of the two comes first. The text's part is, but for a constant, a
+sum over words: a word of a gives ½ of its own part of t_a times z_b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vhe.data.text import PADDING, as_written, tokenize
+from vhe.nn.pair_vae import PairVAE
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two texts, word by word.
+
+    Attributes
+    ----------
+    id : of the vertex; None for a text that is no vertex
+    words : every word of the text in its order and spelling, with the share of the text's part
+        that it gives to the score: none below 0, 1 together (0 for words that speak against the
+        link or that the model does not know; all 0 for a text without a known word)
+    alignment : (len(words),) weights of the phrase-to-word alignment, 1 together
+    """
+
+    id: Hashable
+    words: list[tuple[str, float]]
+    alignment: list[float]
+
+    def phrases(self, most: int = 5) -> list[tuple[str, float]]:
+        """The runs of words that each weigh more than an average word, the weightiest first."""
+        usual = 1 / max(len(self.words), 1)
+        runs: list[list[tuple[str, float]]] = [[]]
+        for word in self.words:
+            if word[1] > usual:
+                runs[-1].append(word)
+            elif runs[-1]:
+                runs.append([])
+        joined = [(" ".join(w for w, _ in run), sum(x for _, x in run)) for run in runs if run]
+        return sorted(joined, key=lambda phrase: -phrase[1])[:most]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "words": [[word, weight] for word, weight in self.words],
+            "alignment": self.alignment,
+        }
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why two vertices are scored as they are.
+
+    Attributes
+    ----------
+    probability : of a link among as many links as non-links
+    network_probability : of a link in a network as sparse as this one, as suggestions show it
+    score : the cosine, which is exactly ``text_score + structure_score``
+    text_share, structure_share : the sizes of those two as shares of 1
+    """
+
+    source: Side
+    target: Side
+    probability: float
+    network_probability: float
+    score: float
+    text_score: float
+    structure_score: float
+
+    @property
+    def text_share(self) -> float:
+        size = abs(self.text_score) + abs(self.structure_score)
+        return abs(self.text_score) / size if size else 0.5
+
+    @property
+    def structure_share(self) -> float:
+        return 1 - self.text_share
+
+    def to_dict(self) -> dict[str, Any]:
+        """As one JSON document."""
+        return {
+            "source": self.source.to_dict(),
+            "target": self.target.to_dict(),
+            "probability": self.probability,
+            "network_probability": self.network_probability,
+            "score": self.score,
+            "text_score": self.text_score,
+            "structure_score": self.structure_score,
+            "text_share": self.text_share,
+            "structure_share": self.structure_share,
+        }
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is known of an end of the pair.
+
+    Attributes
+    ----------
+    tokens : (L,) the words the model reads
+    code : (d,) z
+    own : share of its own text in its structure embedding, under the prior of the whole graph
+    """
+
+    id: Hashable
+    text: str
+    tokens: NDArray[np.int32]
+    code: NDArray[np.float32]
+    own: float
+
+
+def explain(
+    model: PairVAE,
+    vocabulary: frozenset[str],
+    center: NDArray[np.float32] | None,
+    a: Reading,
+    b: Reading,
+) -> tuple[Side, Side, float, float]:
+    """Both sides, and the parts of their cosine that come from the texts and from the structure.
+
+    ``center`` (d_w,) is the mean code of a text where the structure embedding is the joint
+    posterior; None where it is a learned table, or there is none.
+    """
+    ends = (a, b)
+    tokens = [_tokens(end.tokens, model.words.weight.device) for end in ends]
+    words = [model.words(t[0]).detach().requires_grad_() for t in tokens]  # (L, d_w) each
+    codes = [torch.from_numpy(end.code).to(words[0]) for end in ends]
+    length = float(codes[0].norm() * codes[1].norm()) or 1.0
+    with torch.no_grad():
+        weights = model.alignment(model.words.weight, [(tokens[0], tokens[1])]).weights[0]
+    texts = [weight @ word for weight, word in zip(weights, words, strict=True)]
+    own = [_own_structure(model, end, word, center) for end, word in zip(ends, words, strict=True)]
+    q = model.integrator(*texts, *own).unlinked
+    text = (q.mean_i[0] @ codes[1] + q.mean_j[0] @ codes[0]) / (2 * length)
+    gradients = torch.autograd.grad(text, words)
+    source, target = (
+        _side(end, vocabulary, (gradient * word).sum(dim=1), weight[0])
+        for end, gradient, word, weight in zip(ends, gradients, words, weights, strict=True)
+    )
+    score, part = float(codes[0] @ codes[1]) / length, float(text.detach())
+    return source, target, part, score - part
+
+
+def _tokens(tokens: NDArray[np.int32], device: torch.device) -> Tensor:
+    """A text as the network reads it, (1, L); one place without a word for no text."""
+    return torch.from_numpy(np.array([tokens if len(tokens) else [PADDING]], np.int64)).to(device)
+
+
+def _own_structure(
+    model: PairVAE, end: Reading, words: Tensor, center: NDArray[np.float32] | None
+) -> Tensor:
+    """The part of a structure embedding that is the vertex's own text: (1, d_h).
+
+    The joint posterior is own · m + what neighbours bring, m the text's code; of a learned table
+    nothing is the text's.
+    """
+    if center is None:
+        return words.new_zeros(1, model.structure.weight.shape[1])
+    _, place, counts = np.unique(end.tokens, return_inverse=True, return_counts=True)
+    damped = ((1 + np.log(counts)) / counts)[place] if len(end.tokens) else np.ones(1)
+    total = torch.from_numpy(damped).to(words) @ words
+    # the length is taken as given: m is then linear in the words, and they share it out exactly
+    scale = words.shape[1] ** 0.5 / total.detach().norm().clamp(min=1e-12)
+    return end.own * (scale * total - torch.from_numpy(center).to(words) / 2).unsqueeze(0)
+
+
+def _side(end: Reading, vocabulary: frozenset[str], given: Tensor, weight: Tensor) -> Side:
+    """A text with what its words give, and with their weights in the alignment: (L,) both."""
+    spelling = as_written(end.text)
+    read = [k for k, word in enumerate(tokenize(end.text)) if word in vocabulary]
+    read = read[: len(end.tokens)]
+    shares, aligned = np.zeros((2, len(spelling)))
+    positive = given.detach().clamp(min=0).double().cpu().numpy()
+    if read:
+        aligned[read] = weight.double().cpu().numpy()
+        aligned[read] /= aligned[read].sum()
+        # where every word speaks against the link, how much the model looks at them
+        shares[read] = positive / positive.sum() if positive.sum() > 0 else aligned[read]
+    words = list(zip(spelling, shares.tolist(), strict=True))
+    return Side(end.id, words, aligned.tolist())

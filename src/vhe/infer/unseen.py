@@ -1,0 +1,351 @@
+"""Vertices that were not there at training: from a text, and perhaps some links, to an embedding.
+
+Everything that was learned stays as it is. What has to be found is the structure embedding h* of
+a newcomer, by one of two ways:
+
+fast    under the prior of the whole graph (`nn.graph_prior`) the posterior of one vertex, given
+        all others, is Gaussian with precision Λ + Σ s and mean (Λ m + Σ s h) / (Λ + Σ s), the sums
+        over its links and, softly, over its nearest texts
+paper   h* maximises the mean bound with unknown edges over some contexts (section 3.3)
+
+Then the newcomer is read beside a few of the vertices that were there, as every vertex is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import splu
+from torch import Tensor, nn
+
+from vhe.data.pairs import LinkSet, Pairs, length_buckets, stream
+from vhe.data.text import Corpus
+from vhe.evaluate.contract import unit_rows
+from vhe.infer.embed import AREA, Vectors, Vertices, local_embedding
+from vhe.nn.decoder import GaussianDecoder, pool
+from vhe.nn.elbo import elbo
+from vhe.nn.graph_prior import NEIGHBOURS, STRENGTH
+from vhe.nn.homophily import PairGaussian, kl_to_prior, sample
+from vhe.nn.pair_vae import PairVAE, TextPairs
+from vhe.nn.pair_vae import joined as stacked
+from vhe.nn.starts import word_counts
+
+Way = Literal["fast", "paper"]
+
+AT_ONCE = 256  # newcomers that are read together
+SOFTNESS = 4.0  # of near texts as links: a newcomer has few others
+STEPS, RATE = 40, 0.05  # of Adam, up the bound
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where newcomers stand."""
+
+    structure: Vectors  # (k, d_h)
+    own: Vectors  # (k,) share of its own text in each structure embedding
+    mean: Vectors  # (k, d)
+    variance: Vectors  # (k, d)
+
+
+class Residents:
+    """The vertices that newcomers come to: their texts, links and structure embeddings.
+
+    Parameters
+    ----------
+    links : (m, 2)
+    softness : the weight of near texts as links that the residents' joint posterior has
+    """
+
+    def __init__(
+        self, model: PairVAE, corpus: Corpus, links: Vertices, softness: float = 0.0
+    ) -> None:
+        self.model, self.corpus, self.links, self.softness = model, corpus, links, softness
+        self.degrees = np.bincount(links.ravel(), minlength=len(corpus))
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    @cached_property
+    def structure(self) -> Vectors:
+        """(n, d_h)"""
+        table: Vectors = self.model.structure.weight.detach().cpu().numpy()
+        return table
+
+    @cached_property
+    def _codes(self) -> Vectors:
+        return text_codes(self.corpus, self._words)
+
+    @cached_property
+    def center(self) -> Vectors:
+        """The mean code of a text: (d,)."""
+        return self._codes.mean(axis=0)
+
+    @cached_property
+    def unit(self) -> Vectors:
+        """Centred codes of unit length, by which texts are near: (n, d)."""
+        return unit_rows(self._codes - self.center)
+
+    @cached_property
+    def log_length(self) -> float:
+        """The mean of log(1 + words of a text)."""
+        return float(np.log1p(self.corpus.lengths).mean())
+
+    @property
+    def _words(self) -> Vectors:
+        vectors: Vectors = self.model.words.weight[1:].detach().cpu().numpy()
+        return vectors
+
+    def encode(self, texts: Sequence[str]) -> Corpus:
+        return Corpus.encode(texts, self.corpus.vocabulary, max_words=self.model.config.max_words)
+
+    def structure_of(self, texts: Corpus, links: Vertices) -> tuple[Vectors, Vectors, Vectors]:
+        """The posterior of newcomers' structure embeddings given those of the residents.
+
+        Parameters
+        ----------
+        texts : k newcomers
+        links : (m, 2), a newcomer (from n on) and a resident, or two newcomers
+
+        Returns
+        -------
+        mean (k, d_h), variance given all others (k,), and the share of its own text (k,)
+        """
+        n, k = len(self), len(texts)
+        if not self.structure.shape[1]:
+            return np.zeros((k, 0), np.float32), np.zeros(k, np.float32), np.ones(k, np.float32)
+        codes = text_codes(texts, self._words)
+        if self.model.config.structure == "joint":
+            own, precision = codes - self.center / 2, self._precision(texts.lengths)
+        else:  # a learned table knows no texts: who has no neighbour stands in the middle
+            own, precision = self.structure.mean(axis=0, keepdims=True), np.full(k, 1e-6)
+        degree = np.append(self.degrees, np.zeros(k)) + np.bincount(links.ravel(), minlength=n + k)
+        strength = STRENGTH * (degree[links] + 1).prod(axis=1) ** -0.25
+        near, softness = self._soft_links(codes, SOFTNESS)
+        i = np.concatenate([links.ravel(), np.repeat(np.arange(n, n + k), near.shape[1])])
+        j = np.concatenate([links[:, ::-1].ravel(), near.ravel()])
+        weight = np.concatenate([np.repeat(strength, 2), softness.ravel()])
+        theirs = i >= n
+        coupling = sparse.csr_array((weight[theirs], (i[theirs] - n, j[theirs])), shape=(k, n + k))
+        total = precision + coupling.sum(axis=1)
+        inflow = precision[:, None] * own + coupling[:, :n] @ self.structure
+        system = sparse.dia_array((total[None], [0]), shape=(k, k)) - coupling[:, n:]
+        mean = splu(system.tocsc()).solve(inflow.astype(np.float64))
+        return mean.astype(np.float32), 1 / total, precision / total
+
+    def own_share(self, vertex: int) -> float:
+        """The share of its own text in the joint posterior of a resident: Λ / (Λ + Σ s)."""
+        links = self.links[(self.links == vertex).any(axis=1)]
+        strength = STRENGTH * (self.degrees[links] + 1.0).prod(axis=1) ** -0.25
+        codes = self._codes[[vertex]]
+        _, softness = self._soft_links(codes, self.softness, beside=vertex)
+        precision = float(self._precision(self.corpus.lengths[vertex]))
+        return precision / (precision + float(strength.sum() + softness.sum()))
+
+    def _precision(self, lengths: Vertices) -> NDArray[np.float64]:
+        """Λ, which grows with the words of a text."""
+        return np.exp((np.log1p(lengths) - self.log_length) / 2)
+
+    def _soft_links(
+        self, codes: Vectors, softness: float, beside: int | None = None
+    ) -> tuple[Vertices, Vectors]:
+        """The residents with the nearest texts, and their weights as links: (k, 10) each."""
+        unit = unit_rows(codes - self.center)
+        count = min(NEIGHBOURS + (beside is not None), len(self))
+        table = torch.from_numpy(self.unit)
+        best = [
+            (torch.from_numpy(part) @ table.T).topk(count, dim=1)
+            for part in np.array_split(unit, max(1, len(unit) * len(self) >> 24))
+        ]
+        near = torch.cat([found.indices for found in best]).numpy()
+        cosine = torch.cat([found.values for found in best]).numpy()
+        # a text has about so many near ones, whichever it is
+        weight = softness * np.maximum(cosine, 0) / (NEIGHBOURS + 1)
+        return near, np.where(near == beside, 0, weight)
+
+
+def text_codes(corpus: Corpus, vectors: Vectors) -> Vectors:
+    """The codes of texts as `graph_prior.TextCodes` has them, before they are centred: (k, d)."""
+    counts = word_counts(corpus)
+    counts.data = 1 + np.log(counts.data)
+    totals = np.asarray(counts @ vectors, dtype=np.float32)
+    return unit_rows(totals) * np.float32(vectors.shape[1] ** 0.5)
+
+
+def place(
+    residents: Residents,
+    texts: Corpus,
+    links: Vertices,
+    *,
+    way: Way,
+    contexts: int,
+    seed: int,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Placed:
+    """Embed newcomers; each is read beside the same few residents.
+
+    Parameters
+    ----------
+    texts : k newcomers, in the residents' vocabulary
+    links : (m, 2) vertex numbers; newcomers are numbered from ``len(residents)`` on
+    contexts : how many residents a newcomer is read beside
+    """
+    n, k, d = len(residents), len(texts), residents.model.config.latent_dim
+    chosen = stream(seed, 9).permutation(n)[:contexts]
+    mean, variance = np.zeros((2, k, d), dtype=np.float32)
+    if not k:
+        return Placed(residents.structure[:0], mean[:, 0], mean, variance)
+    links = np.sort(links, axis=1)[:, ::-1]  # the newcomer first
+    structure, spread, own = residents.structure_of(texts, links)
+    for start in range(0, k, AT_ONCE):
+        here = np.arange(start, min(start + AT_ONCE, k))
+        meeting = _Meeting(residents, texts, here, chosen, links)
+        if way == "paper":
+            structure[here] = meeting.climb(structure[here], seed)
+        mean[here], variance[here] = meeting.moments(structure[here])
+        progress(int(here[-1]) + 1)
+    carried = residents.model.integrator.structure
+    if way == "fast" and carried is not None:
+        # h* is uncertain too: law of total variance, through the part of z that is linear in h
+        variance += np.outer(spread, carried.weight.detach().square().sum(dim=1).cpu())
+    return Placed(structure, own, mean, variance)
+
+
+class _Meeting:
+    """Some newcomers beside the contexts and the residents that they are linked to.
+
+    Here the residents have the first numbers, the contexts before the others.
+    """
+
+    def __init__(
+        self,
+        residents: Residents,
+        texts: Corpus,
+        newcomers: Vertices,
+        contexts: Vertices,
+        links: Vertices,
+    ) -> None:
+        n = len(residents)
+        links = links[np.isin(links[:, 0], newcomers + n) & (links[:, 1] < n)]
+        others = np.setdiff1d(links[:, 1], contexts)
+        hosts = np.concatenate([contexts, others])
+        number = np.zeros(n, dtype=np.int64)
+        number[hosts] = np.arange(len(hosts))
+        self.model, self.hosts = residents.model, residents.structure[hosts]
+        self.corpus = joined(taken(residents.corpus, hosts), taken(texts, newcomers))
+        self.count, self.contexts = len(newcomers), len(contexts)
+        guests = len(hosts) + np.arange(self.count)
+        self.i, self.j = np.repeat(guests, self.contexts), np.tile(number[contexts], self.count)
+        own_links = np.column_stack([guests[links[:, 0] - n - newcomers[0]], number[links[:, 1]]])
+        self.links = LinkSet(own_links, len(self.corpus))
+        self.beyond = own_links[own_links[:, 1] >= self.contexts]
+
+    def moments(self, structure: Vectors) -> tuple[Vectors, Vectors]:
+        """Mean and variance over the contexts, as `embed.global_embedding` has them: (k, d)."""
+        model = with_structure(self.model, np.concatenate([self.hosts, structure]))
+        local = local_embedding(model, self.corpus, self.links, self.i, self.j)
+        shape = (self.count, self.contexts, -1)
+        means, variances = local.mean_i.reshape(shape), local.variance_i.reshape(shape)
+        return means.mean(axis=1), variances.mean(axis=1) + means.var(axis=1)
+
+    def climb(self, start: Vectors, seed: int) -> Vectors:
+        """h* that maximises the mean of the bound over the contexts and the known links."""
+        device = self.model.words.weight.device
+        i, j = np.append(self.i, self.beyond[:, 0]), np.append(self.j, self.beyond[:, 1])
+        linked = self.links.linked(i, j)
+        pairs = Pairs(i, j, linked.astype(np.float32), linked)
+        rows = list(length_buckets(pairs, self.corpus.lengths, AREA))
+        batch = [TextPairs.of(pairs[part], self.corpus, device) for part in rows]
+        newcomer = i[np.concatenate(rows)] - len(self.hosts)
+        share = torch.from_numpy(1 / np.bincount(newcomer)[newcomer]).float().to(device)
+        bound = Bound(self.model, batch)
+        hosts = torch.from_numpy(self.hosts).to(device)
+        h = nn.Parameter(torch.from_numpy(start).to(device))
+        optimiser = torch.optim.Adam([h], lr=RATE)
+        for _ in range(STEPS):
+            optimiser.zero_grad()
+            # the same noise in every step: it is one function that is climbed
+            noise = torch.Generator(device).manual_seed(seed)
+            (-(share * bound(torch.cat([hosts, h]), noise)).sum()).backward()
+            optimiser.step()
+        found: Vectors = h.detach().cpu().numpy()
+        return found
+
+
+class Bound:
+    """The bound of some pairs (appendix A) as a function of the structure embeddings alone.
+
+    Texts are aligned, and their words pooled, once.
+    """
+
+    def __init__(self, model: PairVAE, batch: Sequence[TextPairs]) -> None:
+        self.model, self.words = model, model.words.weight.detach()
+        self.i, self.j = stacked(batch, "i"), stacked(batch, "j")
+        self.links, self.known = stacked(batch, "links"), stacked(batch, "known")
+        texts = [(pairs.tokens_i, pairs.tokens_j) for pairs in batch]
+        with torch.no_grad():
+            self.aligned = model.alignment(self.words, texts)
+        self.texts = [[pair[0] for pair in texts], [pair[1] for pair in texts]]
+        if isinstance(model.decoder, GaussianDecoder):
+            # a text of one word, which is its pooled words, has the same target and is small
+            pooled = [pool(self.words, side, model.config.target) for side in self.texts]
+            self.words = torch.cat([self.words[:1], *pooled])
+            numbers = torch.arange(1, len(self.words), device=self.words.device).unsqueeze(1)
+            self.texts = [[side] for side in numbers.split(len(self.i))]
+
+    def __call__(self, structure: Tensor, noise: torch.Generator) -> Tensor:
+        """(pairs,) for structure embeddings (n, d_h)."""
+        model, aligned = self.model, self.aligned
+        q = model.integrator(aligned.text_i, aligned.text_j, structure[self.i], structure[self.j])
+        linked = self._likelihood(q.linked, noise)
+        shared = model.config.shared_posterior
+        return elbo(
+            links=self.links,
+            known=self.known,
+            link_logit=q.link_logit,
+            reconstruction_linked=linked,
+            reconstruction_unlinked=linked if shared else self._likelihood(q.unlinked, noise),
+            kl_linked=kl_to_prior(q.linked, model.config.homophily),
+            kl_unlinked=kl_to_prior(q.unlinked, 0.0),
+            partner=torch.zeros_like(linked),
+            pi0=model.pi0,
+        ).bound
+
+    def _likelihood(self, q: PairGaussian, noise: torch.Generator) -> Tensor:
+        likely = self.model.decoder.log_likelihood
+        z_i, z_j = sample(q, noise)
+        return likely(z_i, self.words, self.texts[0]) + likely(z_j, self.words, self.texts[1])
+
+
+def with_structure(model: PairVAE, rows: Vectors) -> PairVAE:
+    """The same model with another structure table; it shares everything else."""
+    other = copy.copy(model)
+    other._modules = dict(model._modules)
+    table = torch.from_numpy(rows).to(model.words.weight.device)
+    other.structure = nn.Embedding.from_pretrained(table, sparse=True)
+    return other
+
+
+def taken(corpus: Corpus, texts: Vertices) -> Corpus:
+    """Some texts of a corpus, in the order given."""
+    at = zip(corpus.offsets[texts].tolist(), corpus.offsets[texts + 1].tolist(), strict=True)
+    tokens = [corpus.tokens[:0], *(corpus.tokens[start:end] for start, end in at)]
+    offsets = np.concatenate([[0], np.cumsum(corpus.lengths[texts])])
+    return replace(corpus, tokens=np.concatenate(tokens), offsets=offsets)
+
+
+def joined(first: Corpus, second: Corpus) -> Corpus:
+    """The texts of one corpus and then those of another in the same vocabulary."""
+    return replace(
+        first,
+        tokens=np.concatenate([first.tokens, second.tokens]),
+        offsets=np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]),
+        cut=first.cut + second.cut,
+    )
