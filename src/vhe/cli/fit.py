@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import shlex
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -94,6 +93,7 @@ def _fitted(
         seed = secrets.randbelow(2**31)
         say(f"seed {seed} was drawn; --seed {seed} gives the same model again")
     from vhe.model import VHE
+    from vhe.train.checkpoint import discard
 
     model = VHE.from_config(config, random_state=seed).set_params(threads=threads)
     training = training_folder(out)
@@ -107,7 +107,7 @@ def _fitted(
         if training.is_dir():
             say(f"the same command with --resume goes on from {training}")
         raise
-    shutil.rmtree(training, ignore_errors=True)
+    discard(training)
     return model
 
 

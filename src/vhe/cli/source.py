@@ -42,7 +42,9 @@ def read_network(
 
 def read_model(folder: Path) -> VHE:
     """The model in a folder that `vhe fit` wrote."""
-    if not folder.is_dir():
+    from vhe.train.checkpoint import recovered
+
+    if not recovered(folder).is_dir():
         raise VHEError(f"{folder} is no model folder; vhe fit SOURCE --out {folder} makes one")
     from vhe.model import VHE
 

@@ -112,6 +112,15 @@ def recovered(folder: Path) -> Path:
     return folder
 
 
+def discard(folder: Path) -> None:
+    """Delete a folder so that it is never seen half deleted."""
+    folder = Path(os.path.realpath(folder))
+    away = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+    with contextlib.suppress(OSError):
+        folder.rename(away)
+    shutil.rmtree(away, ignore_errors=True)
+
+
 def _give_back(folder: Path) -> None:
     previous = _previous(folder)
     if not folder.exists() and (previous / MANIFEST).exists():
