@@ -8,7 +8,7 @@ an MLP with one hidden layer that was fitted on the vertices of the training net
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -48,7 +48,13 @@ class TextHalf(CosineMethod):
         self.embedding_ = self._text(self.contextual.embedding_)
         return self
 
-    def embed_texts(self, texts: Sequence[str]) -> np.ndarray:
+    def add_vertices(self, texts: Mapping[Hashable, str]) -> Self:
+        """Take in vertices that were never seen: their rows follow those of ``embedding_``."""
+        rows = self._rows(list(texts.values()))
+        self.embedding_ = np.concatenate([self.embedding_, rows])
+        return self
+
+    def _rows(self, texts: Sequence[str]) -> np.ndarray:
         """Rows for texts that were never seen, to stand beside those of ``embedding_``: (k, d)."""
         return text_vectors(self.contextual, texts)
 
@@ -81,9 +87,8 @@ class PredictedStructure(TextHalf):
             self.mlp_.fit(self._text(rows)[known], rows[known, :size])
         return self
 
-    def embed_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """Rows for texts that were never seen, to stand beside those of ``embedding_``: (k, d)."""
-        text = super().embed_texts(texts)
+    def _rows(self, texts: Sequence[str]) -> np.ndarray:
+        text = super()._rows(texts)
         if not len(text):
             return np.empty((0, self.embedding_.shape[1]), dtype=np.float32)
         structure = self.mlp_.predict(text).reshape(len(text), -1)

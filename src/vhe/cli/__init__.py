@@ -10,7 +10,21 @@ from cyclopts.help import DefaultFormatter, PanelSpec
 from rich import box
 
 from vhe import __version__
-from vhe.cli import data, demo, doctor, embed, evaluate, fit, reproduce, score
+from vhe.cli import (
+    add,
+    data,
+    demo,
+    doctor,
+    embed,
+    evaluate,
+    explain,
+    fit,
+    map,
+    reproduce,
+    score,
+    serve,
+    suggest,
+)
 from vhe.errors import VHEError
 
 # Each verb, how it is called, and an example.
@@ -20,6 +34,15 @@ VERBS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
     (fit.fit, "SOURCE --out MODEL", "cora --out runs/cora --seed 0 --set homophily=0.95"),
     (embed.embed, "MODEL --out FILE", "runs/cora --out cora.parquet --std"),
     (score.score, "MODEL A B | MODEL --pairs FILE", "runs/cora 12 40 --json"),
+    (suggest.suggest, "MODEL ID | MODEL --all --out FILE", "runs/cora 12 -k 5"),
+    (explain.explain, "MODEL A B", "runs/cora 12 40 --html link.html"),
+    (
+        add.add,
+        "MODEL --vertices FILE --out MODEL2",
+        "runs/cora --vertices new.csv --edges links.csv --out runs/cora2",
+    ),
+    (map.map, "MODEL --out FILE", "runs/cora --out cora.html"),
+    (serve.serve, "MODEL [--port N]", "runs/cora --port 8765"),
     (
         evaluate.evaluate,
         "link|classify|unseen SOURCE",
@@ -27,7 +50,7 @@ VERBS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
     ),
     (
         reproduce.reproduce,
-        "[link|classify|unseen|all]",
+        "[link|classify|unseen|degree|lambda|alpha|structure|tsne|all]",
         "link --datasets cora --methods tfidf,vhe --seeds 0-2",
     ),
     (reproduce.report, "", "--results results --out docs/results"),

@@ -14,6 +14,7 @@ these names, in any case (the first that is there):
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,11 @@ from vhe.data.tables import (
 from vhe.errors import VHEError
 
 __all__ = [
+    "Newcomers",
     "read_cane",
     "read_files",
     "read_folder",
+    "read_newcomers",
     "write_embedding",
     "write_files",
     "write_folder",
@@ -60,12 +63,7 @@ def read_files(vertices: StrPath, edges: StrPath | None = None) -> TextNetwork:
     table = read_table(vertices, ("id", "text", "label"))
     if not table.columns["id"]:
         raise VHEError(f"{vertices} holds no vertex; a network needs at least one.")
-    ids = _checked_ids(table)
-    texts = ["" if value is None else value for value in table.columns["text"]]
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            kind = type(text).__name__
-            raise VHEError(f"{table.where(row)}: the text is of type {kind}; give a string.")
+    ids, texts = _checked_ids(table), _checked_texts(table)
     lines = read_table(Path(edges), ("source", "target"), known={str(i) for i in ids})
     ends = [_checked_ends(lines, end) for end in ("source", "target")]
     ends, said = _same_type(ids, ends, vertices.name, lines.path.name)
@@ -78,6 +76,70 @@ def read_files(vertices: StrPath, edges: StrPath | None = None) -> TextNetwork:
         name=vertices.resolve().parent.name if stem in ("vertices", "nodes") else vertices.stem,
         notes=[*table.notes, *lines.notes, *said],
     )
+
+
+@dataclass(frozen=True)
+class Newcomers:
+    """Vertices for a network that is there already, with their edges, and labels if it has any."""
+
+    texts: dict[Hashable, str]
+    edges: list[tuple[Hashable, Hashable]]
+    labels: dict[Hashable, Hashable | None]
+    notes: tuple[str, ...]
+
+
+def read_newcomers(vertices: StrPath, edges: StrPath | None, network: TextNetwork) -> Newcomers:
+    """Read vertices that a network does not have yet, and edges that each have one of them.
+
+    An id in a file means the vertex that reads the same; where all ids of the network are whole
+    numbers, new ids that read as such are numbers too.
+    """
+    table = read_table(Path(vertices), ("id", "text", "label"))
+    ids, texts = _checked_ids(table), _checked_texts(table)
+    labels = _checked_labels(table) or [None] * len(ids)
+    if all(type(i) is int for i in network.ids) and all(_reads_as_whole(i) for i in ids):
+        ids = [int(str(i)) for i in ids]
+    names = {str(i): i for i in network.ids}
+    for row, vertex in enumerate(ids):
+        if str(vertex) in names:
+            raise VHEError(
+                f"{table.where(row)}: {shown(vertex)} is a vertex already; give it a new id."
+            )
+    said, pairs = list(table.notes), []
+    if edges is not None:
+        names |= {str(i): i for i in ids}
+        lines = read_table(Path(edges), ("source", "target"), known=names)
+        sources, targets = (
+            [names.get(str(i), i) for i in _checked_ends(lines, end)]
+            for end in ("source", "target")
+        )
+        everyone = [*network.ids, *ids]
+        rows = number_edges(everyone, sources, targets, lambda row: f"{lines.where(row)}: the edge")
+        old = np.flatnonzero((rows < len(network)).all(axis=1))
+        if len(old):
+            raise VHEError(
+                f"{lines.where(int(old[0]))}: both vertices of the edge were there already; "
+                "fit again to learn from it."
+            )
+        pairs = list(zip(sources, targets, strict=True))
+        said += lines.notes
+    return Newcomers(
+        dict(zip(ids, texts, strict=True)), pairs, dict(zip(ids, labels, strict=True)), tuple(said)
+    )
+
+
+def _reads_as_whole(vertex: Hashable) -> bool:
+    text = str(vertex)
+    return text.isascii() and text.isdigit() and str(int(text)) == text
+
+
+def _checked_texts(table: Table) -> list[str]:
+    texts = ["" if value is None else value for value in table.columns["text"]]
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise VHEError(f"{table.where(row)}: the text is of type {kind}; give a string.")
+    return texts
 
 
 def _checked_ids(table: Table) -> list[Hashable]:

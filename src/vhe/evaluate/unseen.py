@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard
-
-import numpy as np
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from vhe.errors import VHEError
-from vhe.evaluate.contract import CosineMethod, Method
+from vhe.evaluate.contract import Method
 from vhe.evaluate.link import LinkScores, evaluate
 
 if TYPE_CHECKING:
-    from vhe.data.network import TextNetwork
     from vhe.data.split import UnseenTest
-
-
-class TextMethod(Method, Protocol):
-    """A method whose ``embedding_`` comes from the texts, so that it has rows for any text."""
-
-    def embed_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """Rows that may stand below ``embedding_``: (len(texts), d)."""
 
 
 class GrowingMethod(Method, Protocol):
@@ -30,22 +20,9 @@ class GrowingMethod(Method, Protocol):
         """Take in the vertices, and return itself."""
 
 
-class _Extended(CosineMethod):
-    """A method that embeds texts, with rows for further texts below those of its network."""
-
-    def __init__(self, method: TextMethod, further: Sequence[str]) -> None:
-        self.method = method
-        self.further = further
-
-    def fit(self, network: TextNetwork) -> Self:
-        seen = np.asarray(self.method.fit(network).embedding_)
-        self.embedding_ = np.concatenate([seen, self.method.embed_texts(self.further)])
-        return self
-
-
 def check_unseen(name: str, method: Method) -> None:
     """Raise `VHEError` for a method that has nothing to say about a vertex it was not fitted on."""
-    if not (_grows(method) or _embeds_texts(method) or _needs_all_texts(method)):
+    if not (_grows(method) or _needs_all_texts(method)):
         raise VHEError(
             f"{name} cannot embed a vertex that was not there at training: leave it out of unseen."
         )
@@ -63,8 +40,6 @@ def fit_unseen(method: Method, test: UnseenTest) -> Method:
         unseen = test.unseen
         method.fit(test.train).add_vertices(dict(zip(unseen.ids, unseen.texts, strict=True)))
         return method
-    if _embeds_texts(method):
-        return _Extended(method, test.unseen.texts).fit(test.train)
     return method.fit(test.network.with_edges(test.train.edges))
 
 
@@ -82,10 +57,6 @@ def evaluate_unseen(method: Method, test: UnseenTest) -> LinkScores:
 # By name: a protocol could only be asked of a fitted method, as ``embedding_`` is a part of it.
 def _grows(method: Method) -> TypeGuard[GrowingMethod]:
     return hasattr(method, "add_vertices")
-
-
-def _embeds_texts(method: Method) -> TypeGuard[TextMethod]:
-    return hasattr(method, "embed_texts")
 
 
 def _needs_all_texts(method: Method) -> bool:

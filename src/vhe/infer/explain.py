@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,50 @@ class Explanation:
             "text_share": self.text_share,
             "structure_share": self.structure_share,
         }
+
+    def to_html(self) -> str:
+        """As a page that stands alone: both texts, their words the darker the more they weigh."""
+        sides = "".join(_section(side) for side in (self.source, self.target))
+        return _PAGE.format(
+            title=escape(f"{self.source.id} and {self.target.id}"),
+            probability=f"{self.probability:.3f}",
+            network=f"{self.network_probability:.3f}",
+            score=f"{self.score:.3f}",
+            text=f"{100 * self.text_share:.0f}",
+            structure=f"{100 * self.structure_share:.0f}",
+            sides=sides,
+        )
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; font: 1rem/1.7 system-ui, sans-serif; }}
+body {{ max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }}
+h1, h2 {{ font-size: 1.2rem; overflow-wrap: anywhere; }}
+.bar {{ display: flex; height: .6rem; }}
+.bar i {{ background: #d97706; }} .bar b {{ background: #2563eb; flex: 1; }}
+mark {{ color: inherit; border-radius: .2rem; padding: 0 .1rem; }}
+mark {{ background: rgb(217 119 6 / var(--weight)); }}
+</style>
+<h1>{title}</h1>
+<p>Probability of a link {probability} among as many links as non-links, {network} in this
+network. Score {score}: {text} % from the texts, {structure} % from the structure.</p>
+<div class="bar" aria-hidden="true"><i style="width: {text}%"></i><b></b></div>
+{sides}</html>
+"""
+
+
+def _section(side: Side) -> str:
+    most = max((weight for _, weight in side.words), default=0) or 1
+    words = " ".join(
+        f'<mark style="--weight: {weight / most:.2f}" title="{weight:.3f}">{escape(word)}</mark>'
+        for word, weight in side.words
+    )
+    return f"<h2>{escape(str(side.id))}</h2>\n<p>{words}</p>\n"
 
 
 @dataclass(frozen=True)
