@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vhe.cli.output import answers_only, print_json, say
+from vhe.cli.place import check_writable
 from vhe.cli.source import read_network
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
+    from vhe.evaluate.calibration import ReliabilityCurve
     from vhe.evaluate.cells import Cell
 
 RATIO, LABELLED = "55", "10,30,50,70"  # where nothing is said
@@ -28,6 +31,7 @@ def evaluate(
     seeds: str = "0-9",
     vertices: Path | None = None,
     edges: Path | None = None,
+    reliability: Path | None = None,
     json: bool = False,
 ) -> None:
     """Measure methods: on held-out links, on hidden labels, or on unseen vertices.
@@ -56,6 +60,8 @@ def evaluate(
         instead of SOURCE: a CSV, TSV, JSONL or Parquet file with columns id, text, perhaps label
     edges
         beside --vertices: such a file with columns source and target
+    reliability
+        a picture (.png, .svg, .pdf) of how far the probabilities of a link can be trusted
     json
         print one JSON document, and progress on standard error
     """
@@ -80,6 +86,8 @@ def evaluate(
         shares = parse_shares(ratio or RATIO, "--ratio")
     methods, chances = parse_names(method, "--method"), parse_seeds(seeds)
     check_methods(methods, task)
+    if reliability:
+        check_reliability(reliability, task, methods)
     with answers_only(json):
         network = read_network(source, vertices, edges)
         rules = None if task == "classify" else protocol or "clean"
@@ -91,15 +99,36 @@ def evaluate(
         ]
         bench = Bench(network)
         results = []
+        curves: dict[str, list[ReliabilityCurve]] = {}
         for number, cell in enumerate(cells, 1):
             began = time.monotonic()
             with heeding_interrupts():
                 results.append(bench.measure(cell))
+            if bench.reliability:
+                curves.setdefault(cell.method, []).append(bench.reliability)
             say(f"[{number}/{len(cells)}] {told(cell, results[-1], time.monotonic() - began)}")
+    if reliability:
+        from vhe.evaluate.calibration import pooled_curve, reliability_plot
+
+        reliability_plot({name: pooled_curve(mine) for name, mine in curves.items()}, reliability)
+        say(f"wrote {reliability}")
     if json:
         print_json({"results": results})
     else:
         print_results(task, results)
+
+
+def check_reliability(path: Path, task: str, methods: Sequence[str]) -> None:
+    """Refuse, before any work, a picture that nothing could be drawn in."""
+    from vhe.evaluate.drawing import check_picture
+    from vhe.evaluate.methods import make
+
+    if task == "classify":
+        raise VHEError("classify asks for no link: leave --reliability out")
+    if not any(hasattr(make(name, 0), "probability_indices") for name in methods):
+        raise VHEError(f"{', '.join(methods)}: no probabilities to draw; --method vhe gives some")
+    check_picture(path)
+    check_writable(path)
 
 
 def told(cell: Cell, result: dict[str, Any], seconds: float) -> str:
@@ -113,7 +142,7 @@ def told(cell: Cell, result: dict[str, Any], seconds: float) -> str:
 def print_results(task: Literal["link", "classify", "unseen"], results: list[Any]) -> None:
     """Means and deviations over seeds, a row for each method and share."""
     from vhe.data.checked import counted
-    from vhe.evaluate.cells import MEASURES, TITLES, percent
+    from vhe.evaluate.cells import CALIBRATION, MEASURES, TITLES, percent
     from vhe.evaluate.summary import Figure, group
 
     share = "labelled" if task == "classify" else "ratio"
@@ -132,6 +161,9 @@ def print_results(task: Literal["link", "classify", "unseen"], results: list[Any
         words = [word.rjust(width) for word, width in zip(row, widths, strict=True)]
         words[1] = row[1].ljust(widths[1])
         print("  ".join(words))
+    for name, same in group([r for r in results if "brier" in r], ("method",)).items():
+        told = (f"{TITLES[key]} {Figure.of([r[key] for r in same])}" for key in CALIBRATION)
+        print(f"probabilities of {name[0]}: {', '.join(told)}")
     seeds = len({result["seed"] for result in results})
     print(
         f"in percent, mean ± deviation over {counted(seeds, 'seed')}; fit: mean seconds of fitting"

@@ -4,7 +4,9 @@ the reliability curve and the expected calibration error."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -21,12 +23,18 @@ class ReliabilityCurve:
     ----------
     probability : (b,) mean probability in each bin.
     frequency : (b,) share of links in it.
-    count : (b,) pairs in it.
+    count : (b,) pairs in it, or their weight.
     """
 
     probability: np.ndarray
     frequency: np.ndarray
     count: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error."""
+        gap = np.abs(self.probability - self.frequency)
+        return float(gap @ self.count / self.count.sum())
 
 
 def fit_platt(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
@@ -71,41 +79,82 @@ def fit_platt(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     return a, float(weights[1]) - a * centre
 
 
-def brier(probabilities: np.ndarray, labels: np.ndarray) -> float:
+def brier(
+    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
+) -> float:
     """Mean squared difference between probability and outcome."""
     probabilities, labels = _probabilities(probabilities, labels)
-    return float(np.mean((probabilities - labels) ** 2))
+    return float(np.average((probabilities - labels) ** 2, weights=weights))
 
 
 def reliability_curve(
-    probabilities: np.ndarray, labels: np.ndarray, bins: int = 10
+    probabilities: np.ndarray,
+    labels: np.ndarray,
+    bins: int = 10,
+    weights: np.ndarray | None = None,
 ) -> ReliabilityCurve:
     """Mean probability, share of links and size of each of ``bins`` equally wide bins."""
     probabilities, labels = _probabilities(probabilities, labels)
     if bins < 1:
         raise VHEError(f"The number of bins is {bins}; it must be at least 1.")
-    place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
-    count = np.bincount(place, minlength=bins)
-    used = count > 0
-    count = count[used]
-    said = np.bincount(place, weights=probabilities, minlength=bins)[used]
-    came_true = np.bincount(place, weights=labels, minlength=bins)[used]
-    return ReliabilityCurve(said / count, came_true / count, count)
+    return _binned(probabilities, labels, weights, bins)
+
+
+def pooled_curve(curves: Sequence[ReliabilityCurve], bins: int = 10) -> ReliabilityCurve:
+    """The curve of the pairs of several curves together, all with as many bins."""
+    probability, frequency, count = (
+        np.concatenate([getattr(curve, name) for curve in curves])
+        for name in ("probability", "frequency", "count")
+    )
+    return _binned(probability, frequency, count, bins)
 
 
 def expected_calibration_error(
-    probabilities: np.ndarray, labels: np.ndarray, bins: int = 10
+    probabilities: np.ndarray,
+    labels: np.ndarray,
+    bins: int = 10,
+    weights: np.ndarray | None = None,
 ) -> float:
     """Mean distance between what was said and what came true, weighted by the bins' sizes."""
-    curve = reliability_curve(probabilities, labels, bins)
-    gap = np.abs(curve.probability - curve.frequency)
-    return float(gap @ curve.count / curve.count.sum())
+    return reliability_curve(probabilities, labels, bins, weights).error
+
+
+def reliability_plot(curves: Mapping[str, ReliabilityCurve], path: str | Path) -> Path:
+    """Draw what was said against what came true; a perfect method lies on the diagonal.
+
+    Parameters
+    ----------
+    curves : by the name that the legend shows.
+    path : a picture, as ``reliability.png`` or ``.svg``; needs the extra ``plot``.
+    """
+    from vhe.evaluate.drawing import drawing
+
+    with drawing(Path(path), size=(4.6, 4.6)) as (axes,):
+        axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
+        for name, curve in curves.items():
+            label = f"{name} (error {100 * curve.error:.1f} %)"
+            axes.plot(curve.probability, curve.frequency, marker="o", markersize=4, label=label)
+        axes.set(xlabel="probability that was told", ylabel="share that were links")
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    return Path(path)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-x)) without overflow."""
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, small) / (1 + small)
+
+
+def _binned(
+    probability: np.ndarray, frequency: np.ndarray, weights: np.ndarray | None, bins: int
+) -> ReliabilityCurve:
+    place = np.minimum((probability * bins).astype(np.int64), bins - 1)
+    count = np.bincount(place, weights=weights, minlength=bins)
+    used = count > 0
+    weigh = 1.0 if weights is None else weights
+    said = np.bincount(place, weights=weigh * probability, minlength=bins)
+    came_true = np.bincount(place, weights=weigh * frequency, minlength=bins)
+    return ReliabilityCurve(said[used] / count[used], came_true[used] / count[used], count[used])
 
 
 def _logit(p: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from vhe.errors import VHEError
@@ -12,24 +12,40 @@ from vhe.evaluate.methods import check_name, make
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
-    from vhe.data.split import Protocol
+    from vhe.data.split import LinkTest, Protocol
+    from vhe.evaluate.calibration import ReliabilityCurve
     from vhe.evaluate.contract import Method
 
-Task = Literal["link", "classify", "unseen"]
+Task = Literal["link", "classify", "unseen", "degree", "lambda", "alpha", "structure", "tsne"]
 
 LINK_MEASURES = ("auc", "ap", "mrr", "hits10")
 MEASURES: dict[Task, tuple[str, ...]] = {
     "link": LINK_MEASURES,
     "classify": ("accuracy", "macro_f1"),
     "unseen": LINK_MEASURES,
+    "degree": LINK_MEASURES,
+    "lambda": LINK_MEASURES,
+    "alpha": LINK_MEASURES,
+    "structure": LINK_MEASURES,
+    "tsne": ("purity",),
 }
+CALIBRATION = ("brier", "ece")  # in a result only where the method gives probabilities
 TITLES = {
     "auc": "AUC",
     "ap": "AP",
     "mrr": "MRR",
     "hits10": "Hits@10",
+    "brier": "Brier score",
+    "ece": "Calibration error",
     "accuracy": "accuracy",
     "macro_f1": "macro F1",
+    "purity": "purity",
+}
+WHOLE: tuple[Task, ...] = ("classify", "tsne")  # learn from all edges: no protocol, no negatives
+VARIED: dict[Task, str] = {  # the setting whose influence a task shows
+    "lambda": "homophily",
+    "alpha": "alpha",
+    "structure": "structure",
 }
 
 
@@ -39,8 +55,8 @@ class Cell:
 
     Attributes
     ----------
-    share : of the edges (link), labels (classify) or vertices (unseen) that are seen.
-    protocol : None for classification, which has no negatives.
+    share : of the labels (classify), vertices (unseen) or else edges that are seen.
+    protocol : None for what learns from all edges and needs no negatives.
     settings : of the method, where they are not its own choices.
     """
 
@@ -62,10 +78,19 @@ class Cell:
         told["seed"] = self.seed
         return told | ({"settings": self.settings} if self.settings else {})
 
+    @property
+    def variant(self) -> str | None:
+        """The value of the setting that the task varies, as it is written in names."""
+        if self.task not in VARIED:
+            return None
+        value = self.settings[VARIED[self.task]]
+        return value if isinstance(value, str) else f"{value:g}"
+
     def __str__(self) -> str:
-        protocol = f" {self.protocol}" if self.protocol else ""
-        share = f"{percent(self.share)} %"
-        return f"{self.task} {self.dataset} {self.method} {share}{protocol} seed {self.seed}"
+        said = [self.task, self.dataset, self.method, f"{percent(self.share)} %"]
+        said += [self.protocol] if self.protocol else []
+        said += [f"{VARIED[self.task]}={self.variant}"] if self.variant else []
+        return " ".join([*said, f"seed {self.seed}"])
 
 
 class Bench:
@@ -73,54 +98,86 @@ class Bench:
 
     Labels are not looked at when a method is fitted, so that classification of several shares
     needs one fit: the last embedding is kept.
+
+    Attributes
+    ----------
+    reliability : of the probabilities of the cell that was measured last; None without any.
     """
 
     def __init__(self, network: TextNetwork) -> None:
         self.network = network
+        self.reliability: ReliabilityCurve | None = None
         self._kept: tuple[object, Any, float] | None = None
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """The result of a cell: what it is, its scores, and the seconds that fitting took."""
+        self.reliability = None
         if cell.task == "classify":
             scores, seconds = self._classify(cell)
+        elif cell.task == "tsne":
+            scores, seconds = self._map(cell)
         else:
             scores, seconds = self._link(cell)
-        chosen = {name: scores[name] for name in MEASURES[cell.task]}
-        return cell.as_dict() | chosen | {"seconds": round(seconds, 3)}
+        return cell.as_dict() | scores | {"seconds": round(seconds, 3)}
 
     def _link(self, cell: Cell) -> tuple[dict[str, Any], float]:
         from vhe.data.split import split_edges, split_vertices
+        from vhe.evaluate.degree import auc_by_degree
         from vhe.evaluate.link import evaluate
         from vhe.evaluate.unseen import check_unseen, fit_unseen
 
         protocol = cell.protocol or "clean"
         method = make(cell.method, cell.seed, **cell.settings)
         fitted: Method
-        if cell.task == "link":
+        test: LinkTest
+        if cell.task == "unseen":
+            check_unseen(cell.method, method)
+            _, unseen = split_vertices(self.network, cell.share, cell.seed, protocol)
+            began = time.monotonic()
+            fitted, test = fit_unseen(method, unseen), unseen
+        else:
             train, test = split_edges(self.network, cell.share, cell.seed, protocol)
             began = time.monotonic()
             fitted = method.fit(train)
-        else:
-            check_unseen(cell.method, method)
-            _, test = split_vertices(self.network, cell.share, cell.seed, protocol)
-            began = time.monotonic()
-            fitted = fit_unseen(method, test)
         seconds = time.monotonic() - began
-        return evaluate(fitted, test).as_dict(), seconds
+        scores = evaluate(fitted, test)
+        self.reliability = scores.reliability
+        told = scores.as_dict()
+        chosen = {name: told[name] for name in (*LINK_MEASURES, *CALIBRATION) if name in told}
+        if cell.task == "degree":
+            chosen["groups"] = [asdict(group) for group in auc_by_degree(fitted, test)]
+        return chosen, seconds
 
     def _classify(self, cell: Cell) -> tuple[dict[str, Any], float]:
         from vhe.evaluate.classify import evaluate_classification, number_labels
 
         number_labels(self.network.labels)  # refuses before the work what has no labels
+        embedding, seconds = self._embedding(cell)
+        scores = evaluate_classification(embedding, self.network.labels, cell.share, cell.seed)
+        return {name: getattr(scores, name) for name in MEASURES["classify"]}, seconds
+
+    def _map(self, cell: Cell) -> tuple[dict[str, Any], float]:
+        from vhe.evaluate.classify import map_purity, number_labels
+        from vhe.infer.layout import layout
+
+        number_labels(self.network.labels)
+        embedding, seconds = self._embedding(cell)
+        points = layout(embedding, cell.seed).round(2)
+        return {
+            "purity": map_purity(points, self.network.labels),
+            "points": points.tolist(),
+            "labels": [None if v is None else str(v) for v in self.network.labels or ()],
+        }, seconds
+
+    def _embedding(self, cell: Cell) -> tuple[Any, float]:
+        """What a method learns from the whole network, and the seconds that took."""
         key = (cell.method, cell.seed, cell.settings)
         if self._kept is None or self._kept[0] != key:
             self._kept = None  # two embeddings at a time are one too many
             began = time.monotonic()
             method = make(cell.method, cell.seed, **cell.settings).fit(self.network)
             self._kept = key, method.embedding_, time.monotonic() - began
-        _, embedding, seconds = self._kept
-        scores = evaluate_classification(embedding, self.network.labels, cell.share, cell.seed)
-        return scores.as_dict(), seconds
+        return self._kept[1], self._kept[2]
 
 
 def check_methods(methods: Sequence[str], task: Task) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C of the SVM, of which cross-validation chooses
 FOLDS = 5
+NEAR = 10  # points on a map that stand around a vertex
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,17 @@ def evaluate_classification(
         hidden=len(hidden),
         cost=cost,
     )
+
+
+def map_purity(points: np.ndarray, labels: Sequence[Hashable | None] | None) -> float:
+    """How well a map (n, 2) keeps the labels apart: of the 10 nearest points, the share that have
+    the same label, as a mean over the vertices that have one."""
+    from sklearn.neighbors import NearestNeighbors
+
+    classes, rows = number_labels(labels)
+    near = min(NEAR, len(rows) - 1)
+    found = NearestNeighbors(n_neighbors=near).fit(points[rows]).kneighbors(return_distance=False)
+    return float((classes[found] == classes[:, None]).mean())
 
 
 def number_labels(labels: Sequence[Hashable | None] | None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,14 +1,18 @@
 """How well a method tells held-out edges from pairs that are not linked: AUC, average precision,
-MRR and Hits@10, computed in bounded memory and without sampling noise where that is possible."""
+MRR and Hits@10, computed in bounded memory and without sampling noise where that is possible; and
+how far its probabilities can be trusted, where it gives any."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vhe.data.split import NEGATIVES
 from vhe.errors import VHEError
+from vhe.evaluate.calibration import ReliabilityCurve, brier, reliability_curve
 
 if TYPE_CHECKING:
     from vhe.data.split import LinkTest
@@ -32,6 +36,9 @@ class LinkScores:
     hits10 : share of edges that rank among the first 10, the expectation over orders of ties.
     edges : number of held-out edges.
     protocol : ``clean`` or ``lines``.
+    brier, ece : Brier score and expected calibration error of the probabilities, edges and
+        negatives weighted alike; None where the method has no ``probability_indices``.
+    reliability : what they are computed from; see `vhe.evaluate.calibration.reliability_plot`.
     """
 
     auc: float
@@ -40,10 +47,14 @@ class LinkScores:
     hits10: float
     edges: int
     protocol: str
+    brier: float | None = None
+    ece: float | None = None
+    reliability: ReliabilityCurve | None = field(default=None, repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The scores by name, ready for JSON."""
-        return asdict(self)
+        """The scores by name, ready for JSON; calibration only where there is one."""
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reliability"}
+        return {name: value for name, value in told.items() if value is not None}
 
 
 def evaluate(method: Method, test: LinkTest) -> LinkScores:
@@ -57,14 +68,7 @@ def evaluate(method: Method, test: LinkTest) -> LinkScores:
     if not len(test):
         raise VHEError(f"The test of {test.network.name} has no held-out edge; nothing to score.")
     positives = _finite(method.score_indices(test.pairs[:, 0], test.pairs[:, 1]))  # (m,)
-    negatives = np.concatenate(  # (m, 100)
-        [
-            _finite(method.score_indices(block[..., 0].ravel(), block[..., 1].ravel())).reshape(
-                block.shape[:2]
-            )
-            for block in test.negative_blocks()
-        ]
-    )
+    negatives = _of_negatives(method.score_indices, test)  # (m, 100)
     lines = test.protocol == "lines"
     return LinkScores(
         auc=exact_auc(method, test) if lines else pooled_auc(positives, negatives),
@@ -73,29 +77,40 @@ def evaluate(method: Method, test: LinkTest) -> LinkScores:
         hits10=hits(positives, negatives, 10),
         edges=len(test),
         protocol=test.protocol,
+        **_calibration(method, test),
     )
 
 
 def exact_auc(method: Method, test: LinkTest) -> float:
-    """The AUC of the line protocol as its expectation over negatives.
+    """The AUC of the line protocol as its expectation over negatives: the mean of `edge_points`."""
+    return float(edge_points(method, test).mean())
 
-    Each held-out line (i, j) is compared with (i, v) for every candidate v other than j.
+
+def edge_points(method: Method, test: LinkTest) -> np.ndarray:
+    """The share of its negatives that each held-out edge scores above, half for a tie: (m,).
+
+    ``lines``: an edge (i, j) is compared with (i, v) for every candidate v other than j.
+    ``clean``: with its 100 negatives.
     """
+    if test.protocol == "clean":
+        positives = method.score_indices(test.pairs[:, 0], test.pairs[:, 1])
+        above, ties = _above_and_ties(positives, _of_negatives(method.score_indices, test))
+        return 1 - (above + ties / 2) / NEGATIVES
     candidates = test.candidates  # (c,)
-    pairs = test.pairs[np.argsort(test.pairs[:, 0], kind="stable")]
+    order = np.argsort(test.pairs[:, 0], kind="stable")
+    points = np.empty(len(test))
     step = max(SCORES_AT_ONCE // len(candidates), 1)
-    points = 0.0
-    for start in range(0, len(pairs), step):
+    for start in range(0, len(order), step):
         # Lines are in the order of their sources: each source is scored once a chunk.
-        chunk = pairs[start : start + step]
-        sources, row = np.unique(chunk[:, 0], return_inverse=True)
+        rows = order[start : start + step]
+        sources, row = np.unique(test.pairs[rows, 0], return_inverse=True)
         scores = _finite(method.score_matrix(sources, candidates))[row]  # (b, c)
-        target = np.searchsorted(candidates, chunk[:, 1])[:, None]
+        target = np.searchsorted(candidates, test.pairs[rows, 1])[:, None]
         edge = np.take_along_axis(scores, target, axis=1)  # (b, 1)
-        below = np.count_nonzero(scores < edge)
-        ties = np.count_nonzero(scores == edge) - len(chunk)  # each edge ties with itself
-        points += below + ties / 2
-    return float(points / (len(pairs) * (len(candidates) - 1)))
+        below = np.count_nonzero(scores < edge, axis=1)
+        ties = np.count_nonzero(scores == edge, axis=1) - 1  # each edge ties with itself
+        points[rows] = (below + ties / 2) / (len(candidates) - 1)
+    return points
 
 
 def pooled_auc(positives: np.ndarray, negatives: np.ndarray) -> float:
@@ -134,6 +149,31 @@ def hits(positives: np.ndarray, negatives: np.ndarray, k: int) -> float:
 def _above_and_ties(positives: np.ndarray, negatives: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     edge = positives[:, None]
     return (negatives > edge).sum(axis=1), (negatives == edge).sum(axis=1)
+
+
+def _of_negatives(
+    ask: Callable[[np.ndarray, np.ndarray], np.ndarray], test: LinkTest
+) -> np.ndarray:
+    """What a method answers for the negatives of each held-out edge: (m, 100)."""
+    return np.concatenate(
+        [
+            _finite(ask(block[..., 0].ravel(), block[..., 1].ravel())).reshape(block.shape[:2])
+            for block in test.negative_blocks()
+        ]
+    )
+
+
+def _calibration(method: Method, test: LinkTest) -> dict[str, Any]:
+    ask = getattr(method, "probability_indices", None)
+    if ask is None:
+        return {}
+    positives = ask(test.pairs[:, 0], test.pairs[:, 1])
+    probabilities = np.append(positives, _of_negatives(ask, test))  # (m + 100 m,)
+    linked = np.arange(len(probabilities)) < len(positives)
+    weights = np.where(linked, 1.0, 1 / NEGATIVES)  # as many links as non-links
+    curve = reliability_curve(probabilities, linked, weights=weights)
+    score = brier(probabilities, linked, weights)
+    return {"brier": score, "ece": curve.error, "reliability": curve}
 
 
 def _finite(scores: np.ndarray) -> np.ndarray:

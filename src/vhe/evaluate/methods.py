@@ -82,9 +82,10 @@ def make(name: str, seed: int, **settings: Any) -> Method:
     return method
 
 
-def paper_vhe(*, random_state: int) -> VHE:
-    """VHE with the settings of the paper to the letter."""
+def paper_vhe(*, random_state: int, **settings: Any) -> VHE:
+    """VHE with the settings of the paper to the letter, but for those that are given."""
     from vhe.config import VHEConfig
     from vhe.model import VHE
 
-    return VHE.from_config(VHEConfig.paper(), random_state=random_state).set_params(verbose=False)
+    config = VHEConfig.paper().replace(**settings)
+    return VHE.from_config(config, random_state=random_state).set_params(verbose=False)
