@@ -1,12 +1,20 @@
 """The report: ours and the paper's figures where they belong, and nothing else."""
 
 import json
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from vhe.errors import VHEError
-from vhe.paper.report import display, page, write_report
+from vhe.paper.markdown import task_page
+from vhe.paper.report import write_report
+from vhe.paper.tables import display
+
+
+def page(task: str, results: list[dict]) -> str:
+    return task_page(task, "Title", "About.", results)
 
 
 def link(method: str, auc: float, seed: int, **changes) -> dict:
@@ -17,7 +25,7 @@ def link(method: str, auc: float, seed: int, **changes) -> dict:
 
 def row(text: str, section: str, method: str) -> list[str]:
     """The cells of a method below a heading of Cora."""
-    part = text.split("## hepth")[0].split(f"### {section}\n")[1].split("###")[0]
+    part = text.split("## HepTh")[0].split(f"### {section}\n")[1].split("###")[0]
     line = next(line for line in part.splitlines() if line.startswith(f"| {method} |"))
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 
@@ -26,9 +34,10 @@ def test_figures_stand_beside_each_other() -> None:
     results = [link("vhe", 0.97, 0), link("vhe", 0.98, 1), link("tfidf", 0.8, 0)]
     text = page("link", results)
     vhe = row(text, "AUC, lines", "VHE")
-    assert vhe[4] == "97.5 ± 0.7 (98.3 ± 0.2)"
-    assert vhe[0] == "(94.4 ± 0.3)"
-    assert row(text, "AUC, lines", "TF-IDF") == ["", "", "", "", "80.0", "", "", "", ""]
+    assert vhe[4] == "**97.5 ± 0.7** (2) [**98.3 ± 0.2**]"
+    assert vhe[0] == "not measured [**94.4 ± 0.3**]"
+    assert row(text, "AUC, lines", "PWA")[0] == "not measured [92.2 ± 0.6]"
+    assert row(text, "AUC, lines", "TF-IDF") == ["", "", "", "", "80.0 (1)", "", "", "", ""]
     assert "1 cell with both figures, 1 with ours alone, 107 with the paper's alone." in text
     assert "1 to 2 seeds" in text
     assert "paper's settings" not in text
@@ -36,29 +45,55 @@ def test_figures_stand_beside_each_other() -> None:
 
 def test_the_clean_protocol_has_all_measures_and_no_published_figures() -> None:
     text = page("link", [link("vhe", 0.9, 0, protocol="clean")])
-    assert row(text, "AUC, clean", "VHE") == ["90.0"]
-    assert row(text, "MRR, clean", "VHE") == ["25.0"]
-    assert row(text, "Hits@10, clean", "VHE") == ["75.0"]
+    assert row(text, "AUC, clean", "VHE") == ["**90.0** (1)"]
+    assert row(text, "MRR, clean", "VHE") == ["**25.0** (1)"]
+    assert row(text, "Hits@10, clean", "VHE") == ["**75.0** (1)"]
     assert "### MRR, lines" not in text
     assert "nothing was measured here yet" in text.lower()  # the table of the paper's figures
 
 
 def test_both_forms_of_vhe_are_compared_with_the_papers() -> None:
     text = page("link", [link("vhe-paper", 0.6, 0)])
-    assert row(text, "AUC, lines", "VHE, paper's settings")[4] == "60.0 (98.3 ± 0.2)"
+    assert row(text, "AUC, lines", "VHE, paper's settings")[4] == "**60.0** (1) [**98.3 ± 0.2**]"
 
 
 def test_classification_compares_accuracy_only() -> None:
     cell = {"task": "classify", "dataset": "cora", "method": "vhe", "labelled": 0.1, "seed": 0}
     text = page("classify", [{**cell, "accuracy": 0.859, "macro_f1": 0.84, "seconds": 1}])
-    assert row(text, "Accuracy", "VHE")[0] == "85.9 (82.6)"
-    assert row(text, "Macro F1", "VHE") == ["84.0"]
+    assert row(text, "Accuracy", "VHE")[0] == "**85.9** (1) [**82.6**]"
+    assert row(text, "Macro F1", "VHE") == ["**84.0** (1)"]
 
 
 def test_a_method_that_is_gone_and_a_dataset_of_ones_own_are_shown() -> None:
     text = page("link", [link("former", 0.7, 0, dataset="mine")])
     assert "## mine" in text
-    assert "| former | 70.0 |" in text
+    assert "| former | **70.0** (1) |" in text
+
+
+def test_the_best_of_a_column_is_bold_and_ties_are_shared() -> None:
+    clean = {"protocol": "clean", "brier": 0.1, "ece": 0.02}
+    results = [
+        link("vhe", 0.9001, 0, **clean),
+        link("vhe-paper", 0.8999, 0, **clean | {"brier": 0.2}),
+        link("tfidf", 0.8, 0, protocol="clean"),
+    ]
+    text = page("link", results)
+    assert row(text, "AUC, clean", "VHE") == ["**90.0** (1)"]
+    assert row(text, "AUC, clean", "VHE, paper's settings") == ["**90.0** (1)"]
+    assert row(text, "AUC, clean", "TF-IDF") == ["80.0 (1)"]
+    assert row(text, "Brier score, clean", "VHE") == ["**10.0** (1)"]  # the lower, the better
+    assert row(text, "Brier score, clean", "VHE, paper's settings") == ["20.0 (1)"]
+    assert "| TF-IDF |" not in text.split("### Brier score, clean")[1]
+
+
+def test_zhihu_says_that_its_text_is_not_there() -> None:
+    text = page("link", [link("vhe", 0.9, 0)])
+    assert text.count("text of Zhihu (`data.txt`) was not there") == 1
+    part = text.split("## Zhihu")[1]
+    assert part.count("no text [") == 108
+    assert "not measured" not in part
+    measured = page("link", [link("vhe", 0.9, 0, dataset="zhihu")])
+    assert "no text" not in measured.split("## Zhihu")[1]
 
 
 def test_names_are_printed_as_the_paper_does() -> None:
@@ -69,25 +104,87 @@ def test_names_are_printed_as_the_paper_does() -> None:
     ]
 
 
-def test_pages_are_written_and_their_tables_are_even(tmp_path: Path) -> None:
-    results, out = tmp_path / "results", tmp_path / "docs"
-    (results / "link").mkdir(parents=True)
-    origin = {"origin": {"git": "abc", "machine": "Linux"}}
-    for seed in (0, 1):
-        path = results / "link" / f"cora-vhe-55-lines-{seed}.json"
-        path.write_text(json.dumps(link("vhe", 0.9, seed) | origin))
-    (results / "link" / "cora-vhe-55-lines-2.json").write_text('{"task": "li')
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Results of every task, and a piece of one."""
+    folder = tmp_path / "results"
+    groups = [{"least": 1, "most": 2, "edges": 5, "auc": 0.8}]
+    groups.append({"least": 3, "most": 9, "edges": 0, "auc": None})
+    found = [link("vhe", 0.9, 0), link("vhe", 0.92, 1), link("pwa", 0.9, 0, protocol="clean")]
+    found += [link(method, 0.8, 0, task="degree", groups=groups) for method in ("vhe", "pwa")]
+    for task, setting, values in (
+        ("lambda", "homophily", (0.0, 0.99)),
+        ("alpha", "alpha", (0.0, 0.2)),
+        ("structure", "structure", ("none", "joint")),
+    ):
+        found += [link("vhe", 0.9, 0, task=task, settings={setting: v}) for v in values]
+    cell = {"dataset": "cora", "method": "vhe", "seed": 0, "seconds": 1}
+    found.append({**cell, "task": "classify", "labelled": 0.1, "accuracy": 0.8, "macro_f1": 0.7})
+    points = {"points": [[0, 0], [1, 1], [2, 0]], "labels": ["a", "<b>", None]}
+    found.append({**cell, "task": "tsne", "ratio": 1.0, "purity": 0.5, **points})
+    for k, result in enumerate(found):
+        path = folder / result["task"] / f"{k}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result | {"origin": {"git": "abc", "machine": "Linux"}}))
+    (folder / "link" / "cora-vhe-55-lines-2.json").write_text('{"task": "li')
+    return folder
+
+
+PICTURES = {f"{name}.svg" for name in ("ratio-cora", "degree", "lambda", "alpha", "structure")}
+
+
+def test_pages_are_written_and_their_tables_are_even(results: Path, tmp_path: Path) -> None:
+    out = tmp_path / "docs"
     written = write_report(results, out)
-    assert {path.name for path in written} == {"README.md", "link.md", "classify.md", "unseen.md"}
-    assert "2 measurements" in (out / "README.md").read_text()
-    for path in written:
+    pages = {"README.md", "link.md", "classify.md", "unseen.md", "figures.md", "index.html"}
+    assert {path.name for path in written} == {*pages, *PICTURES, "tsne.svg"}
+    assert "3 measurements" in (out / "README.md").read_text()
+    for path in out.glob("*.md"):
+        text = path.read_text()
+        for target in re.findall(r"\]\(([^)]+)\)", text):
+            assert (out / target).exists()
         block: list[int] = []
-        for line in path.read_text().splitlines():
+        for line in text.splitlines():
             if line.startswith("|"):
                 block.append(line.count("|"))
                 assert block[0] == block[-1]
             else:
                 block = []
+    figures = (out / "figures.md").read_text()
+    assert "| VHE | **90.0** (1) | **90.0** (1) |" in figures
+    assert "| method | λ = 0 | λ = 0.99 |" in figures
+    assert "| method | without | joint |" in figures
+    assert "| method | 1–2 |" in figures
+
+
+def test_the_same_results_give_the_same_bytes(results: Path, tmp_path: Path) -> None:
+    first = {p.name: p.read_bytes() for p in write_report(results, tmp_path / "a")}
+    second = {p.name: p.read_bytes() for p in write_report(results, tmp_path / "b")}
+    assert first == second
+
+
+def test_the_web_page_is_whole_by_itself(results: Path, tmp_path: Path) -> None:
+    write_report(results, tmp_path / "docs")
+    text = (tmp_path / "docs" / "index.html").read_text()
+    assert not re.search(r"(src|href)=\"(?!data:|#)", text)
+    assert "url(" not in text
+    assert "default-src 'none'" in text
+    assert "prefers-color-scheme: dark" in text
+    assert text.count("data:image/svg+xml;base64,") == 6
+    for anchor in re.findall(r'href="#(\w+)"', text):
+        assert f'id="{anchor}"' in text
+    assert "<b>91.0 ± 1.4</b><small>(2) <span>[<b>98.3 ± 0.2</b>]</span></small>" in text
+
+
+def test_pictures_are_readable_on_both_grounds(results: Path, tmp_path: Path) -> None:
+    write_report(results, tmp_path / "docs")
+    for path in (tmp_path / "docs" / "figures").glob("*.svg"):
+        text = path.read_text()
+        ElementTree.fromstring(text)
+        assert "prefers-color-scheme: dark" in text
+        assert "currentColor" in text
+        assert "<dc:date>" not in text
+    assert "&lt;b&gt;" in (tmp_path / "docs" / "figures" / "tsne.svg").read_text()
 
 
 def test_nothing_to_report_is_said(tmp_path: Path) -> None:

@@ -1,8 +1,12 @@
 """The runner: interrupted, killed, given damaged files, without data; it always goes on rightly."""
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,8 @@ from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 from vhe.evaluate.cells import Bench, Cell
 from vhe.paper import runner
-from vhe.paper.runner import Tally, cell_path, duration, finished, read_results, run
+from vhe.paper.results import cell_path, finished, read_results
+from vhe.paper.runner import Outcome, Tally, duration, run
 
 CELLS = [
     Cell("link", "cora", "tfidf", 0.55, protocol, seed)
@@ -213,6 +218,93 @@ def test_methods_that_cannot_do_it_are_left_out(go, monkeypatch: pytest.MonkeyPa
 def test_time_left_counts_on_what_the_method_took() -> None:
     cells = [Cell("link", "cora", m, 0.5, "clean", s) for m in ("tfidf", "vhe") for s in range(3)]
     clock = runner._Clock(cells)
-    assert clock.tick(cells[0], 10) == "about 50 s left"
-    assert clock.tick(cells[3], 1000) == "about 34 min left"  # 2 of 10 s, 2 of 1000 s
+    assert clock.tick(Outcome(cells[0], "done", "", 10)) == "about 50 s left"
+    # 2 of 10 s, 2 of 1000 s
+    assert clock.tick(Outcome(cells[3], "done", "", 1000)) == "about 34 min left"
+    assert clock.tick(Outcome(cells[4], "skipped")) == "about 17 min left"
+    two = runner._Clock(cells, workers=2)
+    assert two.tick(Outcome(cells[0], "done", "", 10)) == "about 25 s left"
     assert (duration(5), duration(600), duration(36000)) == ("5 s", "10 min", "10.0 h")
+
+
+# Several processes
+
+
+@pytest.fixture
+def mini(network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The small network as a folder, which every process can read by its name."""
+    folder = tmp_path / "mini"
+    folder.mkdir()
+    (folder / "data.txt").write_text("\n".join(network.texts) + "\n")
+    (folder / "graph.txt").write_text("\n".join(f"{i}\t{j}" for i, j in network.edges) + "\n")
+    monkeypatch.chdir(tmp_path)
+    return "mini"
+
+
+def test_processes_give_what_one_gives(mini: str, tmp_path: Path) -> None:
+    cells = [Cell("link", mini, "diffused-text", 0.55, "clean", seed) for seed in range(4)]
+    cells.append(Cell("link", "nowhere", "tfidf", 0.55, "clean", 0))
+    said: list[str] = []
+    tally = run(cells, tmp_path / "two", say=said.append, workers=2)
+    assert tally.done == 4
+    assert list(tally.skipped.values()) == [1]
+    assert any(line.startswith("[4/5] ") or line.startswith("[5/5] ") for line in said)
+    run(cells[:1], tmp_path / "one", say=said.append)
+    one, two = (
+        json.loads(cell_path(tmp_path / name, cells[0]).read_text()) for name in ("one", "two")
+    )
+    assert one["auc"] == pytest.approx(two["auc"])
+    assert two["origin"]["threads"] == 1
+    assert "nowhere" in next(iter(tally.skipped))
+    again = run(cells[:4], tmp_path / "two", say=said.append, workers=2)
+    assert again == Tally(finished_before=4)
+
+
+def test_a_killed_run_leaves_whole_files_and_nobody_working(mini: str, tmp_path: Path) -> None:
+    program = (
+        "from pathlib import Path\n"
+        "from vhe.evaluate.cells import Cell\n"
+        "from vhe.paper.runner import run\n"
+        "if __name__ == '__main__':\n"
+        "    cells = [Cell('link', 'mini', 'tfidf', 0.5, 'clean', k) for k in range(100_000)]\n"
+        "    run(cells, Path('killed'), say=print, workers=2)\n"
+    )
+    (tmp_path / "endless.py").write_text(program)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "endless.py"],
+        stdout=subprocess.DEVNULL,
+        cwd=tmp_path,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        _until(lambda: len(list(tmp_path.glob("killed/link/*.json"))) > 5)
+        process.kill()  # no handler sees this one
+        process.wait()
+        _until(lambda: not _alive(process.pid))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    written = list(tmp_path.glob("killed/link/*.json"))
+    assert len(list(read_results(tmp_path / "killed"))) == len(written)
+    cells = [Cell("link", mini, "tfidf", 0.5, "clean", seed) for seed in range(len(written) + 2)]
+    tally = run(cells, tmp_path / "killed", say=lambda line: None)
+    assert tally.done + tally.finished_before == len(cells)
+    assert tally.finished_before >= 5
+
+
+def _until(true) -> None:
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def _alive(group: int) -> bool:
+    """Whether any process of a group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from vhe.cli.output import answers_only, print_json, print_table, say
 from vhe.cli.place import check_writable
+from vhe.errors import VHEError
 
 RESULTS, PAGES = Path("results"), Path("docs/results")
 
 
 def reproduce(
-    task: Literal["link", "classify", "unseen", "all"] = "all",
+    task: Literal[
+        "link", "classify", "unseen", "degree", "lambda", "alpha", "structure", "tsne", "all"
+    ] = "all",
     /,
     *,
     datasets: str | None = None,
@@ -21,17 +26,22 @@ def reproduce(
     protocol: Literal["lines", "clean"] | None = None,
     seeds: str = "0-9",
     results: Path = RESULTS,
+    workers: int = 1,
+    background: bool = False,
     json: bool = False,
 ) -> int:
-    """Run the experiments behind the paper's tables.
+    """Run the experiments behind the paper's tables and figures.
 
     Every measurement is a file of its own. What is finished is not run again, so
-    that Ctrl-C does no harm: the same command goes on. All of it takes days.
+    that Ctrl-C does no harm: the same command goes on. A seed comes after the other:
+    stop early, and every table is begun. All of it takes days.
 
     Parameters
     ----------
     task
-        link, classify, unseen or all; all when left out
+        tables: link, classify, unseen; figures: degree (AUC by number of links), lambda and alpha
+        (influence of the two settings), structure (without its embedding), tsne (a map with
+        labels); all when left out
     datasets
         a dataset, or several with commas between, as cora,hepth; all when left out
     methods
@@ -44,11 +54,15 @@ def reproduce(
         seeds of splits and methods, as 0, 0-9 or 0,3; 0-9 when left out
     results
         the folder for the files; results when left out
+    workers
+        processes at a time; with several each uses one thread; 1 when left out
+    background
+        go on after this terminal is closed; tells how to watch and how to stop
     json
         print one JSON document, and progress on standard error
     """
     from vhe.data.datasets import describe
-    from vhe.evaluate.cells import parse_names, parse_seeds, parse_shares
+    from vhe.evaluate.cells import Task, parse_names, parse_seeds, parse_shares
     from vhe.evaluate.methods import check_name
     from vhe.paper.grid import PROTOCOLS, cells
     from vhe.paper.runner import run
@@ -60,17 +74,24 @@ def reproduce(
     for name in names or ():
         check_name(name)
     chosen = cells(
-        ("link", "classify", "unseen") if task == "all" else (task,),
+        get_args(Task) if task == "all" else (task,),
         parse_seeds(seeds),
         protocols=(protocol,) if protocol else PROTOCOLS,
         datasets=places,
         methods=names,
         shares=parse_shares(ratio, "--ratio") if ratio is not None else None,
     )
+    if workers < 1:
+        raise VHEError(f"--workers {workers}: give a whole number from 1 on")
     check_writable(results / task)
+    if background:
+        told = {"datasets": datasets, "methods": methods, "ratio": ratio, "protocol": protocol}
+        told |= {"seeds": seeds, "results": str(results), "workers": str(workers)}
+        words = [w for name, value in told.items() if value for w in (f"--{name}", value)]
+        return detach([task, *words], results, json)
     with answers_only(json):
         try:
-            tally = run(chosen, results, say=say)
+            tally = run(chosen, results, say=say, workers=workers)
         except KeyboardInterrupt:
             say(f"what is finished is in {results}; the same command goes on from there")
             raise
@@ -99,8 +120,34 @@ def reproduce(
     return 1 if failed else 0
 
 
+def detach(words: list[str], results: Path, json: bool) -> int:
+    """Start the same command in a session of its own, and tell how to watch and to stop it."""
+    log = results.with_name(f"{results.name}.log")
+    command = [sys.executable, "-m", "vhe", "reproduce", *words]
+    with log.open("ab") as file:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    if json:
+        print_json({"process": process.pid, "log": log, "results": results})
+    else:
+        print_table(
+            [
+                ("process", process.pid),
+                ("watch", f"tail -f {log}"),
+                ("stop", f"kill {process.pid}"),
+                ("go on", "the same command: what is finished is not run again"),
+            ]
+        )
+    return 0
+
+
 def report(*, results: Path = RESULTS, out: Path = PAGES, json: bool = False) -> None:
-    """Write tables of our figures beside the paper's, as Markdown.
+    """Write our figures beside the paper's: tables and pictures, as Markdown and as a web page.
 
     Parameters
     ----------

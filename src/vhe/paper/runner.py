@@ -4,20 +4,33 @@ ends the run, a file is a whole result or not there."""
 from __future__ import annotations
 
 import json
-import math
+import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from vhe.data.files import replacing
 from vhe.errors import VHEError
-from vhe.evaluate.cells import MEASURES, TITLES, Bench, Cell, check_methods, percent
+from vhe.evaluate.cells import MEASURES, TITLES, WHOLE, Bench, Cell, check_methods
 from vhe.evaluate.interrupt import heeding_interrupts
+from vhe.paper.results import cell_path, finished
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
+
+Load = Callable[[str], "TextNetwork"]
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass
@@ -30,40 +43,14 @@ class Tally:
     failed: dict[str, int] = field(default_factory=dict)
 
 
-def cell_path(results: Path, cell: Cell) -> Path:
-    """The file of a cell: ``task/dataset-method-percent-protocol-seed.json``."""
-    parts = [cell.dataset, cell.method, percent(cell.share), cell.protocol, str(cell.seed)]
-    return results / cell.task / ("-".join(part for part in parts if part) + ".json")
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a cell: ``said`` is its score, or why there is none."""
 
-
-def read_result(path: Path) -> dict[str, Any] | None:
-    """The result in a file; None where there is none, or only a piece of one."""
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        measures = MEASURES[result["task"]]
-        whole = all(math.isfinite(result[key]) for key in (*measures, "seconds", "seed"))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return result if whole else None
-
-
-def finished(results: Path, cell: Cell) -> bool:
-    """Whether the file of a cell has the result of this very cell, its settings included."""
-    result = read_result(cell_path(results, cell))
-    told = cell.as_dict()
-    return (
-        result is not None
-        and {key: result.get(key) for key in told} == told
-        and result.get("settings", {}) == cell.settings
-    )
-
-
-def read_results(results: Path) -> Iterator[dict[str, Any]]:
-    """All finished results below a folder."""
-    for path in sorted(results.glob("*/*.json")):
-        result = read_result(path)
-        if result is not None:
-            yield result
+    cell: Cell
+    end: Literal["done", "finished", "skipped", "failed"]
+    said: str = ""
+    seconds: float = 0.0
 
 
 def run(
@@ -71,7 +58,8 @@ def run(
     results: Path,
     *,
     say: Callable[[str], None],
-    load: Callable[[str], TextNetwork] | None = None,
+    load: Load | None = None,
+    workers: int = 1,
 ) -> Tally:
     """Run the cells that are not finished yet.
 
@@ -83,6 +71,7 @@ def run(
     results : folder of the files.
     say : takes a line about each cell.
     load : a network by its name; the named datasets when left out.
+    workers : processes; with several each uses one thread.
     """
     from vhe.data.datasets import load as load_dataset
     from vhe.train.provenance import provenance
@@ -92,45 +81,69 @@ def run(
     tally.finished_before = len(cells) - len(todo)
     if tally.finished_before:
         say(f"{tally.finished_before:,} of {len(cells):,} cells are finished already")
-    origin = {key: value for key, value in provenance(0).items() if key != "seed"} if todo else {}
-    benches = _Benches(load or load_dataset)
-    clock = _Clock(todo)
-    for number, cell in enumerate(todo, 1):
-        began = time.monotonic()
-        try:
-            benches.check(cell)
-            with heeding_interrupts():
-                result = benches.of(cell.dataset).measure(cell)
-            text = json.dumps(result | {"origin": origin}, indent=1, allow_nan=False)
-        except VHEError as error:
-            _count(tally.skipped, f"{cell} and its like are left out: {error}", str(error), say)
-            clock.skip(cell)
-            continue
-        except Exception as error:  # a night's work must not end with the first broken cell
-            reason = f"{type(error).__name__}: {error}"
-            _count(tally.failed, f"{cell} failed: {reason}", reason, say)
-            clock.skip(cell)
-            continue
-        with replacing(cell_path(results, cell)) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
-        tally.done += 1
-        seconds = time.monotonic() - began
-        left = clock.tick(cell, seconds)
-        measure = MEASURES[cell.task][0]
-        score = f"{TITLES[measure]} {100 * result[measure]:.1f}"
-        say(f"[{number}/{len(todo)}] {cell}: {score} ({seconds:.1f} s; {left})")
+    if not todo:
+        return tally
+    origin = {key: value for key, value in provenance(0).items() if key != "seed"}
+    jobs = [list(job) for _, job in groupby(todo, _fit)]
+    clock = _Clock(todo, workers)
+    if workers > 1:
+        origin["threads"] = 1
+        outcomes = _in_processes(jobs, results, origin, load or load_dataset, workers)
+    else:
+        benches = _Benches(load or load_dataset)
+        outcomes = (benches.run(cell, results, origin) for job in jobs for cell in job)
+    for number, outcome in enumerate(outcomes, 1):
+        cell, left = outcome.cell, clock.tick(outcome)
+        if outcome.end == "done":
+            tally.done += 1
+            told = f"{outcome.said} ({outcome.seconds:.1f} s; {left})"
+            say(f"[{number}/{len(todo)}] {cell}: {told}")
+        elif outcome.end == "finished":
+            tally.finished_before += 1
+        elif outcome.end == "skipped":
+            sentence = f"{cell} and its like are left out: {outcome.said}"
+            _count(tally.skipped, sentence, outcome.said, say)
+        else:
+            _count(tally.failed, f"{cell} failed: {outcome.said}", outcome.said, say)
     return tally
+
+
+def _fit(cell: Cell) -> object:
+    """What cells have in common that are measured on one and the same fit."""
+    if cell.task not in WHOLE:
+        return cell
+    return cell.dataset, cell.method, cell.seed, tuple(cell.settings)
 
 
 class _Benches:
     """A bench for each dataset, and whether a method can do a task, each found out once."""
 
-    def __init__(self, load: Callable[[str], TextNetwork]) -> None:
+    def __init__(self, load: Load) -> None:
         self._load = load
         self._benches: dict[str, Bench | VHEError] = {}
         self._checked: dict[tuple[str, str], VHEError | None] = {}
 
-    def of(self, dataset: str) -> Bench:
+    def run(self, cell: Cell, results: Path, origin: dict[str, Any]) -> Outcome:
+        """Measure a cell and write its file."""
+        if finished(results, cell):  # meanwhile, by somebody else
+            return Outcome(cell, "finished")
+        began = time.monotonic()
+        try:
+            self._check(cell)
+            with heeding_interrupts():
+                result = self._of(cell.dataset).measure(cell)
+            text = json.dumps(result | {"origin": origin}, indent=1, allow_nan=False)
+        except VHEError as error:
+            return Outcome(cell, "skipped", str(error))
+        except Exception as error:  # a night's work must not end with the first broken cell
+            return Outcome(cell, "failed", f"{type(error).__name__}: {error}")
+        with replacing(cell_path(results, cell)) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+        measure = MEASURES[cell.task][0]
+        score = f"{TITLES[measure]} {100 * result[measure]:.1f}"
+        return Outcome(cell, "done", score, time.monotonic() - began)
+
+    def _of(self, dataset: str) -> Bench:
         if dataset not in self._benches:
             try:
                 self._benches[dataset] = Bench(self._load(dataset))
@@ -141,7 +154,7 @@ class _Benches:
             raise VHEError(f"{dataset} cannot be had here: {found}")
         return found
 
-    def check(self, cell: Cell) -> None:
+    def _check(self, cell: Cell) -> None:
         key = (cell.task, cell.method)
         if key not in self._checked:
             try:
@@ -154,10 +167,91 @@ class _Benches:
             raise found
 
 
+# Several processes
+
+
+def _in_processes(
+    jobs: Sequence[Sequence[Cell]], results: Path, origin: dict[str, Any], load: Load, workers: int
+) -> Iterator[Outcome]:
+    """The outcomes of jobs as they come, each job in one of the processes.
+
+    No more jobs than processes are given away at a time: an interrupt leaves none behind.
+    """
+    waiting = list(reversed(jobs))
+    before = {child.pid for child in multiprocessing.active_children()}
+    while waiting:
+        running: dict[Future[list[Outcome]], Sequence[Cell]] = {}
+        with _one_thread(), _pool(min(workers, len(waiting))) as pool:
+            try:
+                while waiting or running:
+                    while waiting and len(running) < workers:
+                        job = waiting.pop()
+                        running[pool.submit(_run_job, job, results, origin, load)] = job
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        yield from future.result()
+                        del running[future]
+            except BrokenProcessPool:
+                reason = "a process ended suddenly; is there enough memory for --workers?"
+                for job in running.values():
+                    yield from (Outcome(cell, "failed", reason) for cell in job)
+            except BaseException:
+                for child in multiprocessing.active_children():
+                    if child.pid not in before:
+                        child.terminate()
+                raise
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    # A fresh interpreter for each: threads of torch do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare)
+
+
+def _prepare() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started us decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # a killed run leaves nobody working; files are whole or not there
+
+
+def _run_job(
+    job: Sequence[Cell], results: Path, origin: dict[str, Any], load: Load
+) -> list[Outcome]:
+    return [_kept_benches(load).run(cell, results, origin) for cell in job]
+
+
+@cache
+def _kept_benches(load: Load) -> _Benches:
+    """The benches of this process, for one job after the other."""
+    return _Benches(load)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Inside, processes that are started use one thread each."""
+    before = dict(os.environ)
+    os.environ |= ONE_THREAD
+    try:
+        yield
+    finally:
+        for name in ONE_THREAD:
+            del os.environ[name]
+        os.environ |= {name: before[name] for name in ONE_THREAD if name in before}
+
+
+# Time
+
+
 class _Clock:
     """How long the cells that are left will take, from those of the same method that ran."""
 
-    def __init__(self, cells: Sequence[Cell]) -> None:
+    def __init__(self, cells: Sequence[Cell], workers: int = 1) -> None:
+        self._workers = workers
         self._left: dict[tuple[str, str, str], int] = {}
         self._spent: dict[tuple[str, str, str], list[float]] = {}
         for cell in cells:
@@ -167,19 +261,20 @@ class _Clock:
     def _key(cell: Cell) -> tuple[str, str, str]:
         return cell.task, cell.dataset, cell.method
 
-    def skip(self, cell: Cell) -> None:
-        self._left[self._key(cell)] -= 1
-
-    def tick(self, cell: Cell, seconds: float) -> str:
-        self._left[self._key(cell)] -= 1
-        self._spent.setdefault(self._key(cell), []).append(seconds)
+    def tick(self, outcome: Outcome) -> str:
+        key = self._key(outcome.cell)
+        self._left[key] -= 1
+        if outcome.end == "done":
+            self._spent.setdefault(key, []).append(outcome.seconds)
         everything = [value for spent in self._spent.values() for value in spent]
+        if not sum(self._left.values()) or not everything:
+            return "the last"
         usual = sum(everything) / len(everything)  # for methods that have not run yet
         total = 0.0
         for key, count in self._left.items():
             spent = self._spent.get(key)
             total += count * (sum(spent) / len(spent) if spent else usual)
-        return f"about {duration(total)} left" if sum(self._left.values()) else "the last"
+        return f"about {duration(total / self._workers)} left"
 
 
 def duration(seconds: float) -> str:

@@ -1,0 +1,256 @@
+"""The paper's figures, drawn from our results: AUC by share of edges and by degree, the influence
+of λ, α and the structure embedding, and a map of Cora."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vhe.evaluate.cells import VARIED, Task
+from vhe.evaluate.drawing import COLOURS, drawing
+from vhe.evaluate.summary import Figure
+from vhe.paper.published import published
+from vhe.paper.tables import Result, by_degree, column, dataset_name, display, in_order
+
+CURVES = ("vhe", "vhe-paper", "pwa", "cane", "tadw", "node2vec", "diffused-text", "tfidf")
+NO_LABEL = "#8b929a"
+PANEL = (3.9, 2.9)  # inches
+PROTOCOLS = ("lines", "clean")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A file with a picture, and what is to be said about it."""
+
+    file: str
+    task: Task
+    title: str
+    caption: str
+
+
+def draw_all(results: Sequence[Result], folder: Path) -> list[Picture]:
+    """Write the pictures that there are results for."""
+    pictures = []
+    for task, draw in _DRAWN.items():
+        mine = [result for result in results if result["task"] == task]
+        if mine:
+            folder.mkdir(parents=True, exist_ok=True)
+            pictures += draw(mine, folder)
+    return pictures
+
+
+def _ratios(results: Sequence[Result], folder: Path) -> list[Picture]:
+    """A picture for each dataset: ours drawn through, the paper's dashed."""
+    pictures = []
+    for dataset in dict.fromkeys(result["dataset"] for result in results):
+        here = [result for result in results if result["dataset"] == dataset]
+        rules = [p for p in PROTOCOLS if any(r["protocol"] == p for r in here)]
+        name = f"ratio-{dataset}.svg"
+        with _panels(folder / name, len(rules)) as panels:
+            for axes, protocol in zip(panels, rules, strict=True):
+                same = [result for result in here if result["protocol"] == protocol]
+                for method, colour in zip(CURVES, COLOURS, strict=True):
+                    _curve(axes, "link", method, same, colour)
+                    if protocol == "lines":
+                        _published_curve(axes, dataset, method, colour)
+                axes.set(title=f"{dataset_name(dataset)}, {protocol}", ylabel="AUC, %")
+                axes.set_xlabel("share of the edges that are seen, %")
+                axes.set_xticks(range(15, 100, 20))
+        pictures.append(
+            Picture(
+                name,
+                "link",
+                f"AUC by share of the edges, {dataset_name(dataset)}",
+                "Drawn through: ours, with the deviation over seeds. Dashed: what the paper "
+                "prints (protocol lines only).",
+            )
+        )
+    return pictures
+
+
+def _degrees(results: Sequence[Result], folder: Path) -> list[Picture]:
+    shown = _combinations(results)
+    with _panels(folder / "degree.svg", len(shown)) as panels:
+        for axes, (dataset, protocol, same) in zip(panels, shown, strict=True):
+            found = by_degree(same)
+            for k, method in enumerate(in_order(found)):
+                figures = found[method]
+                places = np.arange(len(figures)) + (k - (len(found) - 1) / 2) * 0.25
+                _points(axes, places, list(figures.values()), display(method))
+                axes.set_xticks(range(len(figures)), list(figures))
+            axes.set(title=f"{dataset_name(dataset)}, {protocol}", ylabel="AUC, %")
+            axes.set_xlabel("links of a vertex (quartiles)")
+    return [
+        Picture(
+            "degree.svg",
+            "degree",
+            "AUC by degree of the vertices",
+            "Held-out edges by the number of links of their ends, in quartiles of all vertices "
+            "that have a link; bars show the deviation over seeds.",
+        )
+    ]
+
+
+def _sensitivity(task: Task, symbol: str, caption: str) -> Callable[..., list[Picture]]:
+    def draw(results: Sequence[Result], folder: Path) -> list[Picture]:
+        rules = [p for p in PROTOCOLS if any(r["protocol"] == p for r in results)]
+        lines = dict.fromkeys((result["dataset"], result["method"]) for result in results)
+        with _panels(folder / f"{task}.svg", len(rules)) as panels:
+            for axes, protocol in zip(panels, rules, strict=True):
+                for (dataset, method), colour in zip(lines, COLOURS, strict=False):
+                    same = [
+                        r
+                        for r in results
+                        if (r["dataset"], r["method"], r["protocol"]) == (dataset, method, protocol)
+                    ]
+                    label = f"{dataset_name(dataset)}, {display(method)}"
+                    _curve(axes, task, method, same, colour, label, scale=1)
+                axes.set(title=protocol, xlabel=symbol, ylabel="AUC, %")
+        return [Picture(f"{task}.svg", task, f"Influence of {symbol}", caption)]
+
+    return draw
+
+
+def _structure(results: Sequence[Result], folder: Path) -> list[Picture]:
+    rules = [p for p in PROTOCOLS if any(r["protocol"] == p for r in results)]
+    bars = list(dict.fromkeys((result["dataset"], result["method"]) for result in results))
+    with _panels(folder / "structure.svg", len(rules)) as panels:
+        for axes, protocol in zip(panels, rules, strict=True):
+            for k, without in enumerate((True, False)):
+                figures = [
+                    _figure(
+                        r["auc"]
+                        for r in results
+                        if (r["dataset"], r["method"], r["protocol"]) == (*bar, protocol)
+                        and (r["settings"][VARIED["structure"]] == "none") == without
+                    )
+                    for bar in bars
+                ]
+                places = np.arange(len(bars)) + (k - 0.5) * 0.25
+                label = f"{'without' if without else 'with'} structure embedding"
+                _points(axes, places, figures, label)
+            names = [f"{dataset_name(d)}\n{display(m).replace(', ', chr(10))}" for d, m in bars]
+            axes.set_xticks(range(len(bars)), names)
+            axes.set(title=protocol, ylabel="AUC, %")
+    caption = "95 % of the edges; bars show the deviation over seeds."
+    return [Picture("structure.svg", "structure", "With and without structure embedding", caption)]
+
+
+def _map(results: Sequence[Result], folder: Path) -> list[Picture]:
+    firsts: dict[tuple[str, str], Result] = {}
+    for result in sorted(results, key=lambda r: r["seed"]):
+        firsts.setdefault((result["dataset"], result["method"]), result)
+    with _panels(folder / "tsne.svg", len(firsts), height=3.9) as panels:
+        for axes, ((dataset, method), result) in zip(panels, firsts.items(), strict=True):
+            points = np.array(result["points"])
+            labels = result["labels"]
+            # The most frequent come first: they get the colours that are farthest apart.
+            names = sorted(
+                {v for v in labels if v is not None}, key=lambda v: (-labels.count(v), v)
+            )
+            for name, colour in [(None, NO_LABEL), *zip(names, COLOURS, strict=False)]:
+                rows = [k for k, label in enumerate(labels) if label == name]
+                style = {"markersize": 2.2, "markeredgewidth": 0, "alpha": 0.8}
+                label = "no label" if name is None else name
+                if rows:
+                    axes.plot(*points[rows].T, "o", color=colour, **style)
+                    axes.plot([], "o", color=colour, label=label, markersize=5)
+            axes.set(xticks=[], yticks=[], aspect="equal")
+            axes.set_title(f"{dataset_name(dataset)}, {display(method)}, seed {result['seed']}")
+            axes.spines[:].set_visible(False)
+    caption = (
+        "t-SNE of the embedding of the whole network, learned without labels; colours are labels. "
+        "Purity is the share of the 10 nearest points on the map with the same label."
+    )
+    return [Picture("tsne.svg", "tsne", "A map of the embedding", caption)]
+
+
+_DRAWN: dict[Task, Callable[[Sequence[Result], Path], list[Picture]]] = {
+    "link": _ratios,
+    "degree": _degrees,
+    "lambda": _sensitivity("lambda", "λ", "λ is the prior correlation of two linked vertices."),
+    "alpha": _sensitivity(
+        "alpha", "α", "α is the share of the pairs whose edge is treated as unknown in training."
+    ),
+    "structure": _structure,
+    "tsne": _map,
+}
+
+
+def _panels(path: Path, count: int, height: float = PANEL[1]) -> Any:
+    """Axes side by side, two in a row."""
+    columns = min(count, 2)
+    rows = -(-count // 2)
+    return drawing(path, (columns * PANEL[0], rows * height), count, columns)
+
+
+def _combinations(results: Sequence[Result]) -> list[tuple[str, str, list[Result]]]:
+    """The results of each dataset and protocol."""
+    found = []
+    for dataset in dict.fromkeys(result["dataset"] for result in results):
+        for protocol in PROTOCOLS:
+            same = [r for r in results if (r["dataset"], r["protocol"]) == (dataset, protocol)]
+            if same:
+                found.append((dataset, protocol, same))
+    return found
+
+
+def _curve(
+    axes: Any,
+    task: Task,
+    method: str,
+    results: Sequence[Result],
+    colour: str,
+    label: str | None = None,
+    scale: float = 100,
+) -> None:
+    values: dict[float, list[float]] = {}
+    for result in results:
+        if result["method"] == method:
+            values.setdefault(scale * column(task, result), []).append(result["auc"])
+    if not values:
+        return
+    shares = sorted(values)
+    figures = [Figure.of(values[share]) for share in shares]
+    axes.errorbar(
+        shares,
+        [100 * figure.mean for figure in figures],
+        yerr=[100 * (figure.deviation or 0) for figure in figures],
+        color=colour,
+        marker="o",
+        markersize=3,
+        elinewidth=0.8,
+        label=label or display(method),
+    )
+
+
+def _published_curve(axes: Any, dataset: str, method: str, colour: str) -> None:
+    if method == "vhe-paper":  # the same curve as VHE's
+        return
+    shares = [share / 100 for share in range(15, 100, 10)]
+    found = {s: figure for s in shares if (figure := published("link", dataset, method, s))}
+    heights = [figure.figure for figure in found.values()]
+    axes.plot([100 * s for s in found], heights, color=colour, linestyle="--", linewidth=0.9)
+
+
+def _points(axes: Any, places: Any, figures: Sequence[Figure | None], label: str) -> None:
+    here = [(place, figure) for place, figure in zip(places, figures, strict=True) if figure]
+    axes.errorbar(
+        [place for place, _ in here],
+        [100 * figure.mean for _, figure in here],
+        yerr=[100 * (figure.deviation or 0) for _, figure in here],
+        fmt="o",
+        markersize=4,
+        elinewidth=1,
+        capsize=2,
+        label=label,
+    )
+
+
+def _figure(values: Any) -> Figure | None:
+    listed = list(values)
+    return Figure.of(listed) if listed else None
