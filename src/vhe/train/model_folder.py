@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,11 +84,11 @@ def write_model(folder: Path, model: SavedModel) -> None:
 def read_model(folder: Path) -> SavedModel:
     files = read_folder(folder, MODEL)
     try:
-        about = json.loads(files["config.json"])
+        about = json.loads(files["config.json"], parse_float=_finite, parse_constant=_finite)
         vertices, edges = (
             _table(files[name], folder / name) for name in ("vertices.parquet", "edges.parquet")
         )
-        if sum(map(len, vertices["text"])) > physical_memory():  # a text a million times
+        if sum(map(len, vertices["text"])) > physical_memory():  # one text for all of them
             raise VHEError(f"{folder}: its texts are longer than the memory here")
         labels = [_key(v) for v in vertices["label"]] if "label" in vertices else None
         network = TextNetwork(
@@ -98,6 +99,8 @@ def read_model(folder: Path) -> SavedModel:
             **about["network"],
         )
         tensors = read_tensors(files["weights.safetensors"], f"{folder}/weights.safetensors")
+        if not all(bool(value.isfinite().all()) for value in tensors.values()):
+            raise VHEError(f"{folder}: not all weights are finite numbers; fit the model again")
         slope, offset = about["calibration"]
         config, result = VHEConfig.from_dict(about["config"]), json.loads(files["result.json"])
         mean, std = (tensors[f"embedding.{name}"].numpy() for name in ("mean", "std"))
@@ -120,8 +123,10 @@ def read_model(folder: Path) -> SavedModel:
             history=[json.loads(line) for line in files["history.jsonl"].decode().splitlines()],
             result=result,
         )
-    except VHEError:
-        raise
+    except VHEError as error:
+        if str(folder) in str(error):
+            raise
+        raise VHEError(f"{folder}: {error}") from None
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         said = shortened(repr(error))
         raise VHEError(f"{folder}: the model folder lacks something it needs ({said})") from None
@@ -144,8 +149,6 @@ def pair_vae(saved: SavedModel, folder: Path) -> PairVAE:
     wanted = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
     if wanted != {name: (value.shape, value.dtype) for name, value in saved.weights.items()}:
         raise unfit
-    if not all(bool(value.isfinite().all()) for value in saved.weights.values()):
-        raise VHEError(f"{folder}: not all weights are finite numbers; fit the model again")
     model.to_empty(device="cpu").load_state_dict(saved.weights)
     return model
 
@@ -166,6 +169,12 @@ def _parquet(columns: dict[str, Any]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink, compression="zstd")
     return sink.getvalue()
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is not finite")
+    return number
 
 
 def _table(data: bytes, path: Path) -> dict[str, list[Any]]:
