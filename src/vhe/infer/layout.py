@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 
 import numpy as np
 
 _FEWEST = 5  # below this t-SNE has no neighbourhoods to keep: the principal axes are the picture
 _PERPLEXITY = 30.0
 _EXACT_NEIGHBOURS = 20_000  # above this, approximate nearest neighbours
+_ROUNDS = (250, 500)  # of gradient descent, with exaggerated attraction and without
+_ROUNDS_BETWEEN_WORDS = 25
 
 
-def layout(embedding: np.ndarray, seed: int = 0) -> np.ndarray:
+def layout(
+    embedding: np.ndarray, seed: int = 0, progress: Callable[[int, int], None] | None = None
+) -> np.ndarray:
     """Place vertices on a plane so that those of a small angle lie near each other.
 
     Uses openTSNE where it is installed (the extra ``plot``; about linear in ``n``) and
@@ -21,6 +26,7 @@ def layout(embedding: np.ndarray, seed: int = 0) -> np.ndarray:
     ----------
     embedding : (n, d) array
     seed : int
+    progress : told now and then how many rounds of how many are done
 
     Returns
     -------
@@ -37,7 +43,7 @@ def layout(embedding: np.ndarray, seed: int = 0) -> np.ndarray:
     start += np.random.default_rng(seed).normal(scale=1e-6, size=start.shape)
     perplexity = min(_PERPLEXITY, (n - 1) / 3)
     if importlib.util.find_spec("openTSNE"):
-        points = _by_opentsne(rows, start, perplexity, seed)
+        points = _by_opentsne(rows, start, perplexity, seed, progress)
     else:
         points = _by_sklearn(rows, start, perplexity, seed)
     return _principal_axes(points)
@@ -63,15 +69,34 @@ def _principal_axes(rows: np.ndarray) -> np.ndarray:
     return axes
 
 
-def _by_opentsne(rows: np.ndarray, start: np.ndarray, perplexity: float, seed: int) -> np.ndarray:
+def _by_opentsne(
+    rows: np.ndarray,
+    start: np.ndarray,
+    perplexity: float,
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> np.ndarray:
     import openTSNE
+
+    done = 0
+
+    def tell(_iteration: int, _error: float, _embedding: np.ndarray) -> None:
+        nonlocal done
+        done += _ROUNDS_BETWEEN_WORDS
+        if progress:
+            progress(done, sum(_ROUNDS))
 
     exact = len(rows) <= _EXACT_NEIGHBOURS
     affinities = openTSNE.affinity.PerplexityBasedNN(
         rows, perplexity=perplexity, method="exact" if exact else "annoy", random_state=seed
     )
     tsne = openTSNE.TSNE(
-        negative_gradient_method="fft" if len(rows) > 10_000 else "bh", random_state=seed
+        early_exaggeration_iter=_ROUNDS[0],
+        n_iter=_ROUNDS[1],
+        negative_gradient_method="fft" if len(rows) > 10_000 else "bh",
+        callbacks=tell,
+        callbacks_every_iters=_ROUNDS_BETWEEN_WORDS,
+        random_state=seed,
     )
     return np.asarray(tsne.fit(affinities=affinities, initialization=start))
 

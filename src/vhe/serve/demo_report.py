@@ -6,8 +6,7 @@ import os
 import platform
 import re
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vhe.serve.figures import Html, Section, curve, facts, joined, paragraph, table, vertex
-from vhe.serve.report import COLOURS, first_words, write_report
+from vhe.serve.report import COLOURS, first_words, subpackages, write_report
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
@@ -104,18 +103,6 @@ def write_demo_report(path: Path, found: Findings, coordinates: np.ndarray) -> P
             Section("How it was made", facts(_made(found)), wide=True),
         ],
     )
-
-
-def subpackages(labels: Sequence[str], count: int) -> list[str]:
-    """Subpackages that the map can colour: ``count`` names at most, where there is such a way.
-
-    Every package has one name; the largest of their subpackages have their own.
-    """
-    parts = [label.split(".") for label in labels]
-    packages = {first for first, *_ in parts}
-    second = Counter(".".join(part[:2]) for part in parts if len(part) > 1)
-    own = {name for name, _ in second.most_common(max(count - len(packages), 0))}
-    return [name if (name := ".".join(part[:2])) in own else part[0] for part in parts]
 
 
 def summary(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +19,7 @@ from vhe.serve.figures import Html, Section, escaped
 
 _SIDE = 30_000  # coordinates are whole numbers up to this: finer than any screen, short as text
 COLOURS = 12  # labels that have their own colour in map.css
+SCRIPTS = ("theme.js", "grid.js", "raster.js", "map.js", "parts.js", "panel.js")
 
 
 def write_report(
@@ -62,10 +65,10 @@ def write_report(
             f"a map of {len(ids)} vertices needs coordinates of shape ({len(ids)}, 2), "
             f"not {points.shape}"
         )
-    style = _page("map.css")
-    script = "\n".join(_page(name) for name in ("grid.js", "raster.js", "map.js", "panel.js"))
-    data = _network(points, ids, texts, labels, links, suggestions, probabilities)
-    page = Template(_page("report.html")).substitute(
+    style = page_file("map.css")
+    script = "\n".join(page_file(name) for name in SCRIPTS)
+    data = page_data(points, ids, texts, labels, links, suggestions, probabilities)
+    page = Template(page_file("report.html")).substitute(
         title=escaped(title),
         lede=escaped(lede),
         policy=(
@@ -91,7 +94,8 @@ def first_words(text: str, length: int = 150) -> str:
     return words[: length + 1].rsplit(" ", 1)[0][:length].rstrip(" ,;:.") + "…"
 
 
-def _page(name: str) -> str:
+def page_file(name: str) -> str:
+    """A file of the folder ``page``."""
     return files("vhe.serve").joinpath("page", name).read_text("utf-8")
 
 
@@ -110,19 +114,19 @@ def _section(section: Section) -> str:
     return f"<section{attribute}>\n<h2>{escaped(section.title)}</h2>\n{section.body}\n</section>"
 
 
-def _network(
+def page_data(
     points: np.ndarray,
     ids: Sequence[Hashable],
     texts: Sequence[str] | None,
     labels: Sequence[Hashable | None] | None,
     links: np.ndarray | None,
-    suggestions: np.ndarray | None,
-    probabilities: np.ndarray | None,
+    suggestions: np.ndarray | None = None,
+    probabilities: np.ndarray | None = None,
 ) -> dict[str, object]:
-    """What the page's script reads."""
+    """What the scripts of a page read: every vertex with its place, and the pairs as flat lists."""
     n = len(ids)
     length = 150 if n <= 10_000 else 70
-    names, numbers = _by_frequency(labels, n)
+    names, numbers = label_ranks(labels, n)
     low = points.min(axis=0) if n else np.zeros(2)
     extent = float((points - low).max()) if n else 0.0
     places = (points - low) * (_SIDE / extent if extent > 0 else 1.0)
@@ -134,7 +138,10 @@ def _network(
         "y": places[:, 1].round().astype(int).tolist(),
         "labels": names,
         "label": numbers.tolist(),
-        "regions": _regions(places, names[:COLOURS], numbers),
+        "regions": [
+            {"name": name, "x": round(x), "y": round(y)}
+            for name, x, y in regions(places, names[:COLOURS], numbers)
+        ],
         "texts": [first_words(text, length) for text in texts] if texts is not None else [""] * n,
         "links": _flat(links),
         "suggested": _flat(suggestions),
@@ -146,7 +153,7 @@ def _flat(pairs: np.ndarray | None) -> list[int]:
     return [] if pairs is None else np.asarray(pairs, dtype=np.int64).ravel().tolist()
 
 
-def _by_frequency(labels: Sequence[Hashable | None] | None, n: int) -> tuple[list[str], np.ndarray]:
+def label_ranks(labels: Sequence[Hashable | None] | None, n: int) -> tuple[list[str], np.ndarray]:
     """Label names, the most frequent first, and each vertex's number among them (-1: none)."""
     shown = ["" if label is None else str(label) for label in (labels or [None] * n)]
     names, inverse, counts = np.unique(shown, return_inverse=True, return_counts=True)
@@ -157,14 +164,41 @@ def _by_frequency(labels: Sequence[Hashable | None] | None, n: int) -> tuple[lis
     return names[order].tolist(), rank[inverse]
 
 
-def _regions(places: np.ndarray, names: list[str], numbers: np.ndarray) -> list[dict[str, object]]:
+def grouped_labels(labels: Sequence[Hashable | None] | None) -> Sequence[Hashable | None] | None:
+    """Labels with dots in them, as ``package.module``, grouped when they are too many to colour."""
+    names = set(labels or ()) - {None}
+    if labels is None or len(names) <= COLOURS:
+        return labels
+    if sum(bool(re.fullmatch(r"\w+(\.\w+)+", str(name))) for name in names) < len(names) / 2:
+        return labels
+    groups = subpackages([str(label) for label in labels], COLOURS)
+    return [None if label is None else group for label, group in zip(labels, groups, strict=True)]
+
+
+def subpackages(labels: Sequence[str], count: int) -> list[str]:
+    """Subpackages that the map can colour: ``count`` names at most, where there is such a way.
+
+    Every package has one name; the largest of their subpackages have their own.
+    """
+    parts = [label.split(".") for label in labels]
+    packages = {first for first, *_ in parts}
+    second = Counter(".".join(part[:2]) for part in parts if len(part) > 1)
+    own = {name for name, _ in second.most_common(max(count - len(packages), 0))}
+    return [name if (name := ".".join(part[:2])) in own else part[0] for part in parts]
+
+
+def regions(
+    places: np.ndarray, names: Sequence[str], numbers: np.ndarray
+) -> list[tuple[str, float, float]]:
     """Where to write each label: the middle of its vertices around its densest spot."""
-    cells = (places * (20 / _SIDE)).astype(int)
-    regions: list[dict[str, object]] = []
+    low = places.min(axis=0) if len(places) else np.zeros(2)
+    extent = float((places - low).max()) if len(places) else 0.0
+    cells = ((places - low) * (20 / (extent or 1.0))).astype(int)
+    found = []
     for k, name in enumerate(names):
         mine = np.flatnonzero(numbers == k)
         spots, counts = np.unique(cells[mine], axis=0, return_counts=True)
         near = mine[np.abs(cells[mine] - spots[counts.argmax()]).max(axis=1) <= 1]
-        x, y = places[near].mean(axis=0).round().astype(int).tolist()
-        regions.append({"name": name, "x": x, "y": y})
-    return regions
+        x, y = places[near].mean(axis=0).tolist()
+        found.append((name, x, y))
+    return found

@@ -3,7 +3,8 @@
 // and the gestures and keys that move the view. It knows nothing of the panel beside it.
 
 class NetworkMap {
-  // network: {ids, x, y, colour, degree, linked, neighbours(i), suggested(i), regions}; colour 12 is the rest's
+  // network: {ids, x, y, colour, degree, linked, neighbours(i), suggested(i), regions}; a colour is a
+  // place in `palette`, the names of custom properties of the page
   constructor(canvas, network, { hovered, chosen }) {
     this.canvas = canvas;
     this.network = network;
@@ -15,11 +16,14 @@ class NetworkMap {
     this.selected = -1;
     this.hover = -1;
     this.lit = null; // a Uint8Array over the vertices: those to show while the others fade
+    this.partner = -1; // the other end of the pair that is looked at
+    this.guest = null; // {x, y, near}: where a text that is no vertex lands, and its likely links
+    this.palette = LABELS;
     this.order = this.shuffled(); // so that no label always covers another
     this.byDegree = Array.from(this.order).sort((a, b) => network.degree[b] - network.degree[a]);
     this.readColours();
     new ResizeObserver(() => this.resize()).observe(canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.readColours(); this.redraw(); });
+    theme.listeners.push(() => { this.readColours(); this.redraw(); });
     this.resize();
     this.listen();
   }
@@ -38,10 +42,11 @@ class NetworkMap {
   readColours() {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue(name).trim();
-    this.colours = [...Array(12).keys()].map((k) => read(`--c${k}`)).concat(read("--rest"));
+    this.colours = this.palette.map(read);
     this.ink = read("--ink");
     this.soft = read("--soft");
     this.link = read("--link");
+    this.accent = read("--accent");
     this.surface = read("--surface");
     this.font = getComputedStyle(document.body).fontFamily;
   }
@@ -56,6 +61,14 @@ class NetworkMap {
     this.fitScale = Math.max(1e-9, Math.min((this.w - 56) / this.width, (this.h - 56) / this.height));
     if (untouched) this.fit();
     this.draw(); // at once: a canvas that changes its size is blank
+  }
+
+  // Colour every vertex anew: colour[i] is a place in `palette`.
+  paint(colour, palette) {
+    this.network.colour = colour;
+    this.palette = palette;
+    this.readColours();
+    this.redraw();
   }
 
   fit() {
@@ -91,10 +104,14 @@ class NetworkMap {
   // Bring a vertex and most of what it is linked with into view, at once or gliding there.
   show(i, smoothly) {
     const { x, y } = this.network, near = [...this.network.neighbours(i), ...this.network.suggested(i).map((link) => link.to)];
-    const apart = near.map((j) => Math.max(Math.abs(x[j] - x[i]) / this.w, Math.abs(y[j] - y[i]) / this.h)).sort((a, b) => a - b);
+    this.frame(x[i], y[i], near, smoothly);
+  }
+
+  frame(x, y, near, smoothly) {
+    const apart = near.map((j) => Math.max(Math.abs(this.network.x[j] - x) / this.w, Math.abs(this.network.y[j] - y) / this.h)).sort((a, b) => a - b);
     const most = apart.length ? apart[Math.floor(0.75 * (apart.length - 1))] : 0;
     const scale = clamp(0.36 / Math.max(1e-9, most), this.fitScale * 1.8, this.fitScale * (apart.length ? 30 : 7));
-    const from = [this.cx, this.cy, Math.log(this.scale)], to = [x[i], y[i], Math.log(scale)];
+    const from = [this.cx, this.cy, Math.log(this.scale)], to = [x, y, Math.log(scale)];
     const set = (share) => {
       const [cx, cy, logScale] = from.map((value, k) => value + (to[k] - value) * share);
       [this.cx, this.cy, this.scale] = [cx, cy, Math.exp(logScale)];
@@ -112,7 +129,9 @@ class NetworkMap {
   }
 
   light(mask) { this.lit = mask; this.redraw(); }
-  select(i) { this.selected = i; this.redraw(); }
+  select(i) { this.selected = i; this.partner = -1; this.redraw(); }
+  pair(j) { this.partner = j; this.redraw(); }
+  welcome(guest) { this.guest = guest; this.redraw(); }
 
   redraw() {
     if (this.waiting) return;
@@ -121,15 +140,17 @@ class NetworkMap {
   }
 
   draw() {
-    const { order, lit } = this, pen = this.canvas.getContext("2d"), chosen = this.selected >= 0;
+    const { order, lit } = this, pen = this.canvas.getContext("2d"), chosen = this.selected >= 0 || this.guest;
     const grown = (this.scale / this.fitScale) ** 0.4;
     const radius = clamp(clamp(165 / Math.sqrt(order.length), 1, 4.5) * grown, 1, 6.5);
     this.drawVertices(pen, radius, chosen || lit ? 0.22 : 1, chosen ? 0.5 : 1);
     pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     const taken = [], near = this.scale >= this.fitScale * 1.8;
-    if (chosen) this.drawLinks(pen, radius, taken);
+    if (this.selected >= 0) this.drawLinks(pen, radius, taken);
+    else if (this.guest) this.drawGuestLinks(pen, radius, taken);
     else if (near) this.drawNames(pen, radius, taken);
     else if (!lit) this.drawRegions(pen, taken);
+    if (this.guest) this.drawGuest(pen);
     if (this.hover >= 0) this.ring(pen, this.hover, radius + 2.5);
   }
 
@@ -167,28 +188,58 @@ class NetworkMap {
     pen.stroke();
   }
 
-  drawLinks(pen, radius, taken) {
-    const i = this.selected, links = this.network.neighbours(i), likely = this.network.suggested(i).map((link) => link.to);
-    const stroke = (ends, dashes, width, alpha) => {
-      pen.beginPath();
-      for (const j of ends) {
-        pen.moveTo(this.screenX(i), this.screenY(i));
-        pen.lineTo(this.screenX(j), this.screenY(j));
-      }
-      pen.setLineDash(dashes);
-      pen.lineWidth = width;
-      pen.strokeStyle = this.link;
-      pen.globalAlpha = alpha;
-      pen.stroke();
-    };
-    stroke(likely, [4, 4], 1, 0.65);
-    stroke(links, [], 1.2, 0.6);
+  rays(pen, sx, sy, ends, { dashes = [], width = 1.2, alpha = 0.6, colour = this.link }) {
+    pen.beginPath();
+    for (const j of ends) {
+      pen.moveTo(sx, sy);
+      pen.lineTo(this.screenX(j), this.screenY(j));
+    }
+    pen.setLineDash(dashes);
+    pen.lineWidth = width;
+    pen.strokeStyle = colour;
+    pen.globalAlpha = alpha;
+    pen.stroke();
     pen.setLineDash([]);
     pen.globalAlpha = 1;
-    for (const j of [...likely, ...links, i]) this.disc(pen, j, radius);
-    this.ring(pen, i, radius + 2.5);
-    this.name(pen, i, radius, taken, true);
+  }
+
+  drawLinks(pen, radius, taken) {
+    const i = this.selected, links = this.network.neighbours(i), likely = this.network.suggested(i).map((link) => link.to);
+    const from = [this.screenX(i), this.screenY(i)], partner = this.partner >= 0 ? [this.partner] : [];
+    this.rays(pen, ...from, likely, { dashes: [4, 4], width: 1, alpha: 0.65 });
+    this.rays(pen, ...from, links, {});
+    this.rays(pen, ...from, partner, { width: 2.6, alpha: 1, colour: this.accent });
+    for (const j of [...likely, ...links, ...partner, i]) this.disc(pen, j, radius);
+    for (const j of [i, ...partner]) this.ring(pen, j, radius + 2.5);
+    for (const j of [i, ...partner]) this.name(pen, j, radius, taken, true);
     for (const j of [...links, ...likely].slice(0, 40)) this.name(pen, j, radius, taken, false);
+  }
+
+  guestAt() {
+    return [(this.guest.x - this.cx) * this.scale + this.w / 2, (this.guest.y - this.cy) * this.scale + this.h / 2];
+  }
+
+  drawGuestLinks(pen, radius, taken) {
+    const [sx, sy] = this.guestAt();
+    taken.push([sx - 12, sy - 12, sx + 12, sy + 12]);
+    this.rays(pen, sx, sy, this.guest.near, { dashes: [4, 4], width: 1, alpha: 0.65 });
+    for (const j of this.guest.near) this.disc(pen, j, radius);
+    for (const j of this.guest.near) this.name(pen, j, radius, taken, false);
+  }
+
+  drawGuest(pen) {
+    const [sx, sy] = this.guestAt(), reach = 9;
+    pen.beginPath();
+    pen.moveTo(sx, sy - reach);
+    pen.lineTo(sx + reach, sy);
+    pen.lineTo(sx, sy + reach);
+    pen.lineTo(sx - reach, sy);
+    pen.closePath();
+    pen.lineWidth = 4;
+    pen.strokeStyle = this.surface;
+    pen.stroke();
+    pen.fillStyle = this.accent;
+    pen.fill();
   }
 
   // Write an id beside its vertex unless it would cover another one.

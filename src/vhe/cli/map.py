@@ -1,0 +1,44 @@
+"""`vhe map`: the network on a plane, as a page, a picture or a table."""
+
+from pathlib import Path
+
+from cyclopts.types import NonNegativeInt
+
+from vhe.cli.output import answers_only, print_json, say
+from vhe.cli.place import check_writable
+from vhe.cli.source import read_model
+
+
+def map(model: Path, /, *, out: Path, seed: NonNegativeInt = 0, json: bool = False) -> None:
+    """Draw the network: vertices that are alike stand together.
+
+    A page can be searched and zoomed in any browser and asks for nothing elsewhere.
+    A table has the columns id, text, label, x, y, degree and uncertainty, as
+    embedding-atlas takes it: embedding-atlas FILE.parquet --x x --y y --text text
+
+    Parameters
+    ----------
+    model
+        a model folder that vhe fit wrote
+    out
+        the file; its ending is the format: .html, .png or .parquet
+    seed
+        where chance starts; the same seed gives the same map; 0 when left out
+    json
+        print one JSON document that says what was written
+    """
+    from vhe.data.checked import counted
+    from vhe.data.tables import checked_extension
+    from vhe.serve import FORMATS
+
+    checked_extension(out, FORMATS)
+    check_writable(out)
+    with answers_only(json):
+        fitted = read_model(model)
+        from vhe.serve.atlas import place, write_map
+
+        write_map(out, fitted, place(fitted, seed))
+    if json:
+        print_json({"out": out, "vertices": len(fitted.network_)})
+    else:
+        say(f"{out}: {counted(len(fitted.network_), 'vertex', 'vertices')}")

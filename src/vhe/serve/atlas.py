@@ -1,0 +1,129 @@
+"""The map of a network as a file: a page to explore, a picture, or a table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vhe.data.checked import counted
+from vhe.data.files import replacing
+from vhe.data.tables import write_table
+from vhe.errors import VHEError
+from vhe.infer.layout import layout
+from vhe.infer.likely import at_density, likely_links
+from vhe.model import density
+from vhe.serve.report import COLOURS, grouped_labels, label_ranks, page_file, regions, write_report
+from vhe.train.progress import Progress
+
+if TYPE_CHECKING:
+    from vhe.model import VHE
+
+PARTNERS = 5  # suggestions of each vertex that are looked for
+LEAST = 0.1  # probability of a link that is suggested
+MOST_TO_SUGGEST = 20_000  # vertices; all pairs of more take too long
+INCHES, DOTS = (12.8, 9.0), 200  # of a picture, and dots an inch
+
+
+def place(model: VHE, seed: int = 0) -> np.ndarray:
+    """Where each vertex stands: (n, 2); tells how far it is."""
+    with Progress("map", 1) as progress:
+
+        def tell(done: int, total: int) -> None:
+            progress.expect(total)
+            progress.update(done)
+
+        return layout(model.embedding_, seed, tell)
+
+
+def write_map(path: Path, model: VHE, coordinates: np.ndarray) -> None:
+    """Write the map of a model; the ending of ``path`` is its format."""
+    writers = {".html": _write_page, ".png": _write_picture, ".parquet": _write_table}
+    writers[path.suffix.lower()](path, model, coordinates)
+
+
+def _write_page(path: Path, model: VHE, coordinates: np.ndarray) -> None:
+    network = model.network_
+    n, links = len(network), len(network.links)
+    pairs, chance = np.zeros((0, 2), dtype=np.int64), np.zeros(0)
+    if n <= MOST_TO_SUGGEST:
+        pairs, even = likely_links(model, network, PARTNERS)
+        chance = at_density(even, density(network))
+        pairs, chance = pairs[chance >= LEAST], chance[chance >= LEAST]
+    write_report(
+        path,
+        title=network.name,
+        lede=f"{counted(n, 'vertex', 'vertices')}, {counted(links, 'link')}. Those whose texts and "
+        "links are alike stand together.",
+        coordinates=coordinates,
+        ids=network.ids,
+        texts=network.texts,
+        labels=grouped_labels(network.labels),
+        links=network.links,
+        suggestions=pairs,
+        probabilities=chance,
+    )
+
+
+def _write_table(path: Path, model: VHE, coordinates: np.ndarray) -> None:
+    """A row a vertex, with the columns that embedding-atlas and others look for."""
+    network = model.network_
+    labels = network.labels or [None] * len(network)
+    write_table(
+        path,
+        {
+            "id": [str(i) for i in network.ids],
+            "text": list(network.texts),
+            "label": [None if label is None else str(label) for label in labels],
+            "x": coordinates[:, 0].tolist(),
+            "y": coordinates[:, 1].tolist(),
+            "degree": network.degrees.tolist(),
+            "uncertainty": model.embedding_std_.mean(axis=1).tolist(),
+        },
+    )
+
+
+def _write_picture(path: Path, model: VHE, coordinates: np.ndarray) -> None:
+    try:
+        from matplotlib import patheffects
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise VHEError("a picture needs matplotlib: pip install 'vhe[plot]'") from None
+    network = model.network_
+    names, rank = label_ranks(grouped_labels(network.labels), len(network))
+    css = dict(reversed(re.findall(r"--(c\d+|rest): (#\w{6})", page_file("map.css"))))
+    palette = [css[f"c{k}"] for k in range(COLOURS)] + [
+        css["rest"]
+    ]  # the light ones, which are first
+    colour = np.where((rank < 0) | (rank >= COLOURS), COLOURS, rank)
+    order = np.random.default_rng(0).permutation(len(network))  # no label always covers another
+    figure = Figure(figsize=INCHES, layout="constrained")
+    axes = figure.subplots()
+    axes.set_axis_off()
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.scatter(
+        coordinates[order, 0],
+        coordinates[order, 1],
+        s=np.clip(40_000 / max(len(network), 1), 1.5, 40),
+        c=np.array(palette)[colour[order]],
+        linewidths=0,
+        rasterized=True,
+    )
+    for name, x, y in regions(coordinates, names[:COLOURS], rank):
+        axes.annotate(
+            name,
+            (x, y),
+            ha="center",
+            va="center",
+            fontsize=10,
+            fontweight="bold",
+            color="#1d2126",
+            path_effects=[patheffects.withStroke(linewidth=3, foreground="white")],
+            parse_math=False,
+        )
+    size = f"{counted(len(network), 'vertex', 'vertices')}, {counted(len(network.links), 'link')}"
+    axes.set_title(f"{network.name}: {size}", loc="left", fontsize=12, parse_math=False)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=DOTS, format="png", facecolor="white")
