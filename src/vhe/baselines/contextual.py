@@ -30,7 +30,7 @@ from vhe.evaluate.contract import CosineMethod
 from vhe.infer.embed import global_embedding
 from vhe.nn.homophily import PairGaussian
 from vhe.nn.integrator import PairPosterior
-from vhe.nn.pair_vae import TextPairs
+from vhe.nn.pair_vae import TextPairs, joined
 from vhe.nn.starts import WORD_SCALE, lsa_word_vectors
 from vhe.train.trainer import Trainer
 
@@ -120,12 +120,13 @@ class ContextualPairs(nn.Module, ABC):
         self.words.weight[PADDING] = 0
         self.start_layers(generator)
 
-    def infer(self, pairs: TextPairs) -> Vectors:
-        """The vectors [s ; t] of both ends of each pair."""
-        t_i, t_j = self.texts(pairs.tokens_i, pairs.tokens_j, pairs)
+    def infer(self, batch: Sequence[TextPairs]) -> Vectors:
+        """The vectors [s ; t] of both ends of each pair of a batch, which comes in parts."""
+        texts = [self.texts(pairs.tokens_i, pairs.tokens_j, pairs) for pairs in batch]
+        t_i, t_j = (torch.cat(side) for side in zip(*texts, strict=True))
         return Vectors.of(
-            torch.cat([self.structure(pairs.i), t_i], dim=1),
-            torch.cat([self.structure(pairs.j), t_j], dim=1),
+            torch.cat([self.structure(joined(batch, "i")), t_i], dim=1),
+            torch.cat([self.structure(joined(batch, "j")), t_j], dim=1),
         )
 
     def loss(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from vhe.baselines.centred import centred
 from vhe.evaluate.contract import CosineMethod, unit_rows
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ RATE = 0.025  # falls to zero in a straight line
 
 
 class LINE(CosineMethod):
-    """First and second order, each scaled to unit length, side by side.
+    """First and second order, each scaled to unit length, side by side and centred.
 
-    The paper predicts no links; a pair is scored by cosine, the mean of those of the two halves.
-    A vertex without links has a row of zeros.
+    The paper predicts no links; a pair is scored by cosine. A vertex without links has a row of
+    zeros.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class LINE(CosineMethod):
             )
             vectors[network.degrees == 0] = 0
             halves.append(unit_rows(vectors))
-        self.embedding_ = np.concatenate(halves, axis=1)
+        self.embedding_ = centred(np.concatenate(halves, axis=1))
         return self
 
 

@@ -1,9 +1,8 @@
 """The mixed membership stochastic blockmodel (Airoldi et al., JMLR 2008): each vertex belongs to
 several blocks at once, and two vertices are linked as their blocks are; texts are not used.
 
-π_i ~ Dirichlet(1/K), y_ij ~ Bernoulli(π_i' B π_j), B with its own rate in each block and one rate
-between blocks (the assortative model of Gopalan et al., NIPS 2012). Stochastic variational
-inference: max over γ and B of E_q[Σ log p(y_ij | π_i, π_j, B)] - Σ_i KL(q(π_i)‖p(π_i)), with
+π_i ~ Dirichlet(1/K), y_ij ~ Bernoulli(π_i' B π_j), B symmetric. Stochastic variational inference:
+max over γ and B of E_q[Σ log p(y_ij | π_i, π_j, B)] - Σ_i KL(q(π_i)‖p(π_i)), with
 q(π_i) = Dirichlet(γ_i) sampled by its reparametrisation, links and non-links subsampled.
 """
 
@@ -110,10 +109,10 @@ def infer(
     density = (1 + len(links)) / (2 + len(links) + unlinked)
     start = 0.1 + 0.1 * rng.random((n, blocks)) + START * spectral_blocks(links, n, blocks, seed)
     log_gamma = torch.from_numpy(np.log(start).astype(np.float32)).requires_grad_()
-    inside = torch.full((blocks,), min(density * blocks, 0.5)).logit().requires_grad_()
-    between = torch.tensor(density / 10).logit().requires_grad_()
+    inside, between = min(density * blocks, 0.5), density / 10
+    logits = torch.where(torch.eye(blocks) > 0, inside, between).logit().requires_grad_()
     prior = Dirichlet(torch.full((blocks,), 1 / blocks))
-    adam = torch.optim.Adam([log_gamma, inside, between], lr=RATE)
+    adam = torch.optim.Adam([log_gamma, logits], lr=RATE)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for step in range(steps if len(links) else 0):
@@ -123,8 +122,8 @@ def infer(
             used, place = np.unique(np.concatenate([linked, others]), return_inverse=True)
             i, j = torch.from_numpy(np.ascontiguousarray(place.reshape(-1, 2).T))
             pi = Dirichlet(log_gamma[torch.from_numpy(used)].exp()).rsample()  # (used, blocks)
-            rate = between.sigmoid()
-            chance = rate + (pi[i] * pi[j]) @ (inside.sigmoid() - rate)  # π_i' B π_j
+            rates = ((logits + logits.T) / 2).sigmoid()  # B
+            chance = ((pi @ rates)[i] * pi[j]).sum(dim=1)  # π_i' B π_j
             chance = chance.clamp(1e-9, 1 - 1e-6)
             evidence = len(links) * chance[: len(linked)].log().mean()
             if len(others):
@@ -137,8 +136,8 @@ def infer(
             ((kl - evidence) / n).backward()
             adam.step()
     gamma = log_gamma.detach().exp().numpy()
-    rates = torch.where(torch.eye(blocks) > 0, inside.sigmoid(), between.sigmoid())
-    return gamma / gamma.sum(axis=1, keepdims=True), rates.detach().numpy()
+    rates = ((logits + logits.T) / 2).sigmoid().detach()
+    return gamma / gamma.sum(axis=1, keepdims=True), rates.numpy()
 
 
 def spectral_blocks(links: np.ndarray, n: int, blocks: int, seed: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from vhe.baselines.centred import centred
 from vhe.baselines.skip_gram import skip_gram
 from vhe.baselines.walks import Walker
 from vhe.data.split import Strangers, validation_links
@@ -30,8 +31,8 @@ class Node2Vec(CosineMethod):
     Where q or p is not given, it is chosen from {.25, .5, 1, 2, 4} by the AUC of links held out of
     the training links; to save time, on a fifth of the walks, half as long, and one after the
     other: first q (with p = 1), then p. In the end all links are learned from. The paper fits a
-    classifier on products of rows; here a pair is scored by cosine, as with DeepWalk. A vertex
-    without links has a row of zeros.
+    classifier on products of rows; here a pair is scored by cosine, as with DeepWalk, of centred
+    rows. A vertex without links has a row of zeros.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class Node2Vec(CosineMethod):
 
     def _embed(self, walker: Walker, walks: int, length: int, p: float, q: float) -> np.ndarray:
         rng = np.random.default_rng(self.random_state)
-        return skip_gram(
+        rows = skip_gram(
             walker.corpus(walks, length, rng, p, q),
             walker.vertices,
             dimensions=self.dimensions,
@@ -81,6 +82,7 @@ class Node2Vec(CosineMethod):
             negatives=5,
             seed=self.random_state,
         )
+        return centred(rows)
 
     def _choose(self, network: TextNetwork) -> tuple[float, float]:
         """The p and q with the highest AUC of held-out links (1 where there are none)."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
 from vhe.config import VHEConfig
-from vhe.data.text import PADDING, Corpus
+from vhe.data.text import Corpus
 from vhe.nn.alignment import PhraseToWordAlignment
 from vhe.nn.pair_vae import TextPairs
 
@@ -26,9 +26,7 @@ class PWAPairs(ContextualPairs):
         self.alignment.reset(generator)
 
     def texts(self, tokens_i: Tensor, tokens_j: Tensor, pairs: TextPairs) -> tuple[Tensor, Tensor]:
-        aligned = self.alignment(
-            self.words(tokens_i), self.words(tokens_j), tokens_i != PADDING, tokens_j != PADDING
-        )
+        aligned = self.alignment(self.words.weight, [(tokens_i, tokens_j)])
         return aligned.text_i, aligned.text_j
 
 
