@@ -67,6 +67,7 @@ def serve(
         app = make_app(explorer, token=token, hosts=server.LOOPBACK | {host} if alone else None)
         shown = f"[{host}]" if ":" in host else host
         secret = f"?token={quote(token, safe='')}" if token else ""
+        bound.listen()  # who is quick waits a moment
         say(f"http://{shown}:{bound.getsockname()[1]}/{secret}  (Ctrl-C ends it)")
         try:
             with using_threads(1):  # many small questions: a second thread would only wait

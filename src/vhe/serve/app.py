@@ -51,7 +51,10 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-WELL_SAID = {404: "there is nothing at this address; /docs lists what there is."}
+WELL_SAID = {
+    404: "there is nothing at this address; /docs lists what there is.",
+    413: "the body is larger than 1 MB.",
+}
 
 
 class Text(BaseModel):
@@ -196,10 +199,6 @@ def _sentence(error: RequestValidationError) -> str:
     return f"{where}: {first['msg'].lower()}."
 
 
-class TooLargeError(Exception):
-    """A body that is longer than `LARGEST`."""
-
-
 class Guard:
     """What every request passes: its host, its token, its size; and what every answer carries."""
 
@@ -214,12 +213,9 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answered = False
 
         async def guarded_send(message: Message) -> None:
-            nonlocal answered
             if message["type"] == "http.response.start":
-                answered = True
                 own = {name for name, _ in message["headers"]}
                 more = [(k.encode(), v.encode()) for k, v in HEADERS.items()]
                 message["headers"] = [*message["headers"], *(m for m in more if m[0] not in own)]
@@ -232,19 +228,12 @@ class Guard:
             message = await receive()
             length += len(message.get("body", b""))
             if length > LARGEST:
-                raise TooLargeError
+                raise HTTPException(413, headers={"connection": "close"})
             return message
 
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         refused = self._refused(scope, headers)
-        if refused is not None:
-            await refused(scope, receive, guarded_send)
-            return
-        try:
-            await self.app(scope, guarded_receive, guarded_send)
-        except TooLargeError:
-            if not answered:
-                await self._too_large()(scope, receive, guarded_send)
+        await (refused or self.app)(scope, guarded_receive, guarded_send)
 
     def _refused(self, scope: Scope, headers: dict[str, str]) -> Response | None:
         """Why a request is not let through, or None."""
@@ -263,7 +252,9 @@ class Guard:
                     {"www-authenticate": "Bearer"},
                 )
         length = headers.get("content-length", "0")
-        return self._too_large() if length.isdigit() and int(length) > LARGEST else None
+        if length.isdigit() and int(length) > LARGEST:
+            return refusal(413, WELL_SAID[413], {"connection": "close"})
+        return None
 
     def _knows(self, headers: dict[str, str]) -> bool:
         """Whether a request brings the token, in its header or as the cookie."""
@@ -277,10 +268,6 @@ class Guard:
         except CookieError:
             return False
         return kept is not None and hmac.compare_digest(kept.value.encode(), self.digest.encode())
-
-    @staticmethod
-    def _too_large() -> Response:
-        return refusal(413, "the body is larger than 1 MB.", {"connection": "close"})
 
 
 def _digest(token: str) -> str:

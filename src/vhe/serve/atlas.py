@@ -13,8 +13,7 @@ from vhe.data.files import replacing
 from vhe.data.tables import write_table
 from vhe.errors import VHEError
 from vhe.infer.layout import layout
-from vhe.infer.likely import at_density, likely_links
-from vhe.model import density
+from vhe.infer.neighbours import partners
 from vhe.serve.report import COLOURS, grouped_labels, label_ranks, page_file, regions, write_report
 from vhe.train.progress import Progress
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 PARTNERS = 5  # suggestions of each vertex that are looked for
 LEAST = 0.1  # probability of a link that is suggested
-MOST_TO_SUGGEST = 20_000  # vertices; all pairs of more take too long
 INCHES, DOTS = (12.8, 9.0), 200  # of a picture, and dots an inch
 
 
@@ -47,11 +45,12 @@ def write_map(path: Path, model: VHE, coordinates: np.ndarray) -> None:
 def _write_page(path: Path, model: VHE, coordinates: np.ndarray) -> None:
     network = model.network_
     n, links = len(network), len(network.links)
-    pairs, chance = np.zeros((0, 2), dtype=np.int64), np.zeros(0)
-    if n <= MOST_TO_SUGGEST:
-        pairs, even = likely_links(model, network, PARTNERS)
-        chance = at_density(even, density(network))
-        pairs, chance = pairs[chance >= LEAST], chance[chance >= LEAST]
+    partner, cosine = partners(model.embedding_, network.links, PARTNERS)
+    source, place = np.nonzero(partner >= 0)
+    pairs = np.sort(np.column_stack([source, partner[source, place]]), axis=1)
+    pairs, first = np.unique(pairs, axis=0, return_index=True)
+    chance = model._probability(cosine[source, place][first], balanced=False)
+    likely = chance >= LEAST
     write_report(
         path,
         title=network.name,
@@ -62,8 +61,8 @@ def _write_page(path: Path, model: VHE, coordinates: np.ndarray) -> None:
         texts=network.texts,
         labels=grouped_labels(network.labels),
         links=network.links,
-        suggestions=pairs,
-        probabilities=chance,
+        suggestions=pairs[likely],
+        probabilities=chance[likely],
     )
 
 
@@ -94,9 +93,7 @@ def _write_picture(path: Path, model: VHE, coordinates: np.ndarray) -> None:
     network = model.network_
     names, rank = label_ranks(grouped_labels(network.labels), len(network))
     css = dict(reversed(re.findall(r"--(c\d+|rest): (#\w{6})", page_file("map.css"))))
-    palette = [css[f"c{k}"] for k in range(COLOURS)] + [
-        css["rest"]
-    ]  # the light ones, which are first
+    palette = [css[f"c{k}"] for k in range(COLOURS)] + [css["rest"]]  # the first ones, the light
     colour = np.where((rank < 0) | (rank >= COLOURS), COLOURS, rank)
     order = np.random.default_rng(0).permutation(len(network))  # no label always covers another
     figure = Figure(figsize=INCHES, layout="constrained")

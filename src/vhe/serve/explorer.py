@@ -197,8 +197,8 @@ def pieces(text: str, words: Sequence[tuple[str, float]]) -> list[tuple[str, flo
     ``words`` are those of the text in their order. Weights are divided by the largest; what stands
     between has 0.
 
-    >>> pieces("A fox, a red fox.", [("A", 0.0), ("fox", 0.4), ("a", 0), ("red", 0.1), ("fox", 0.5)])
-    [('A ', 0.0), ('fox', 0.8), (', a red ', 0.0), ('fox', 1.0), ('.', 0.0)]
+    >>> pieces("Fox, a red fox.", [("Fox", 0.4), ("a", 0.0), ("red", 0.1), ("fox", 0.5)])
+    [('Fox', 0.8), (', a red ', 0.0), ('fox', 1.0), ('.', 0.0)]
     """
     usual = sum(weight for _, weight in words) / max(len(words), 1)
     most = max((weight for _, weight in words), default=0.0)

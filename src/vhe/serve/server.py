@@ -62,7 +62,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket at an address, which is ours from now on; nobody can connect before `serve`."""
+    """A socket at an address, which is ours from now on; nobody can connect before it listens."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

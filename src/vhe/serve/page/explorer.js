@@ -31,10 +31,7 @@ const meter = (share) => {
   made.style.setProperty("--share", `${Math.round(100 * clamp(share, 0, 1))}%`);
   return made;
 };
-const chance = (share) => {
-  const made = element("span", {}, meter(share), percent(share));
-  return made;
-};
+const chance = (share) => element("span", {}, meter(share), percent(share));
 
 const start = async () => {
   const data = await ask("api/map");
@@ -86,7 +83,7 @@ const start = async () => {
   const row = (i, number, title, open) => vertexRow(map, network, i, number,
     { title, open: open ?? (() => choose(i, { show: true })) });
 
-  const suggestionRows = (i, links) => links.map((link) => row(link.number, chance(link.at_density), link.text,
+  const suggestionRows = (i, links) => links.map((link) => row(link.number, chance(link.probability), link.text,
     (button) => compare(i, link.number, button)));
 
   const overview = () => {
@@ -172,6 +169,7 @@ const start = async () => {
   const compare = async (i, j, button) => {
     closePair();
     pressed = button;
+    map.point(-1);
     button.setAttribute("aria-pressed", "true");
     map.pair(j);
     pair.replaceChildren(element("header", {}, "Reading the words …"));
@@ -180,7 +178,7 @@ const start = async () => {
     try {
       const found = await ask(`api/pairs/${i}/${j}`);
       const header = element("header", {},
-        element("span", {}, element("strong", { textContent: percent(found.at_density) }), " likely to be linked"));
+        element("span", {}, element("strong", { textContent: percent(found.network_probability) }), " likely to be linked"));
       if (found.text_share !== null) {
         header.append(element("span", { className: "split" }, `${percent(found.text_share)} by words`,
           meter(found.text_share), `${percent(found.structure_share)} by links`));
@@ -198,15 +196,15 @@ const start = async () => {
 
   const form = at("paste"), words = at("words"), submit = form.querySelector(".main");
   const showPlace = (found) => {
-    const near = found.links.map((link) => link.number);
+    const near = found.nearest.map((link) => link.number);
     map.select(-1);
     map.welcome({ x: found.x, y: found.y, near });
     map.frame(found.x, found.y, near, true);
     const note = found.known < found.words ? `${found.known.toLocaleString("en")} of ${found.words.toLocaleString("en")} words are known to the model.` : "";
     placed.replaceChildren(
       ...(note ? [calm(note)] : []),
-      ...list("Likely links", "probability", found.links.map((link) => row(link.number, chance(link.at_density), link.text))),
-      ...list("Nearest vertices", "similarity", found.nearest.map((link) => row(link.number, link.similarity.toFixed(3), link.text))));
+      ...list("Nearest vertices", "probability of a link", found.nearest.map((link) => row(link.number, chance(link.probability),
+        `${link.text}\n\nsimilarity ${link.similarity.toFixed(3)}`))));
   };
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -232,7 +230,7 @@ const start = async () => {
 
   let letGo = buildLegend(legend, map, data);
   const ramp = (values, low, high) => Uint8Array.from(values, (v) => Math.round(8 * clamp((v - low) / Math.max(1e-9, high - low), 0, 1)));
-  const scale = (words, low, high) => legend.replaceChildren(element("div", { className: "scale" }, words, low,
+  const scale = (words, low, high) => legend.replaceChildren(element("div", { className: "scale" }, element("span", { textContent: words }), low,
     element("span", { className: "steps" }, ...STEPS.map((name) => {
       const step = element("i");
       step.style.background = `var(${name})`;

@@ -180,6 +180,11 @@ class NetworkMap {
     pen.fill();
   }
 
+  around(i, radius) {
+    const sx = this.screenX(i), sy = this.screenY(i);
+    return [sx - radius, sy - radius, sx + radius, sy + radius];
+  }
+
   ring(pen, i, radius) {
     pen.beginPath();
     pen.arc(this.screenX(i), this.screenY(i), radius, 0, 2 * Math.PI);
@@ -211,8 +216,9 @@ class NetworkMap {
     this.rays(pen, ...from, partner, { width: 2.6, alpha: 1, colour: this.accent });
     for (const j of [...likely, ...links, ...partner, i]) this.disc(pen, j, radius);
     for (const j of [i, ...partner]) this.ring(pen, j, radius + 2.5);
+    for (const j of [...likely, ...links, ...partner, i]) taken.push(this.around(j, radius));
     for (const j of [i, ...partner]) this.name(pen, j, radius, taken, true);
-    for (const j of [...links, ...likely].slice(0, 40)) this.name(pen, j, radius, taken, false);
+    for (const j of [...links, ...likely].slice(0, 40)) if (j !== this.partner) this.name(pen, j, radius, taken, false);
   }
 
   guestAt() {
@@ -223,7 +229,10 @@ class NetworkMap {
     const [sx, sy] = this.guestAt();
     taken.push([sx - 12, sy - 12, sx + 12, sy + 12]);
     this.rays(pen, sx, sy, this.guest.near, { dashes: [4, 4], width: 1, alpha: 0.65 });
-    for (const j of this.guest.near) this.disc(pen, j, radius);
+    for (const j of this.guest.near) {
+      this.disc(pen, j, radius);
+      taken.push(this.around(j, radius));
+    }
     for (const j of this.guest.near) this.name(pen, j, radius, taken, false);
   }
 
