@@ -31,7 +31,16 @@ from vhe.infer.explain import Explanation, Reading
 from vhe.infer.likely import at_density
 from vhe.infer.neighbours import nearest, partners
 from vhe.infer.score import calibrate
-from vhe.infer.unseen import AT_ONCE, Placed, Residents, Way, joined, place, with_structure
+from vhe.infer.unseen import (
+    AT_ONCE,
+    CONTEXTS,
+    Placed,
+    Residents,
+    Way,
+    joined,
+    place,
+    with_structure,
+)
 from vhe.nn.pair_vae import PairVAE
 from vhe.train.machine import find_device, using_threads
 from vhe.train.model_folder import SavedModel, pair_vae, read_model, write_model
@@ -456,7 +465,7 @@ class VHE(CosineMethod, BaseEstimator):
                 corpus,
                 links,
                 way=way,
-                contexts=self._config.contexts,
+                contexts=min(self._config.contexts, CONTEXTS),
                 seed=self.seed_,
                 progress=progress.update,
             )

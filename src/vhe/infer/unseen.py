@@ -41,6 +41,7 @@ from vhe.nn.starts import word_counts
 Way = Literal["fast", "paper"]
 
 AT_ONCE = 256  # newcomers that are read together
+CONTEXTS = 4  # residents that each is read beside; with 8 or 1 the ranking is the same
 SOFTNESS = 4.0  # of near texts as links: a newcomer has few others
 STEPS, RATE = 40, 0.05  # of Adam, up the bound
 
