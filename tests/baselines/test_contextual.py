@@ -60,7 +60,7 @@ def swapped(pairs: TextPairs) -> TextPairs:
 
 def vectors(model: ContextualPairs, pairs: TextPairs) -> tuple[torch.Tensor, torch.Tensor]:
     with torch.no_grad():
-        points = model.infer(pairs).posterior.linked
+        points = model.infer([pairs]).posterior.linked
     return points.mean_i, points.mean_j
 
 

@@ -184,7 +184,7 @@ def test_a_known_link_counts_as_one(config: VHEConfig) -> None:
     columns = np.array([i]), np.array([j]), np.ones(1, np.float32), np.ones(1, bool)
     batch = TextPairs.of(Pairs(*columns), small.corpus, torch.device("cpu"))
     with torch.no_grad():
-        q = small.model.infer(batch).posterior
+        q = small.model.infer([batch]).posterior
     ends = {i: (q.linked.mean_i, q.unlinked.mean_i), j: (q.linked.mean_j, q.unlinked.mean_j)}
     one, none = (side[0].numpy() for side in ends[3])
     np.testing.assert_allclose(sure.mean_i[0], one, **CLOSE)

@@ -1,12 +1,15 @@
 """Phrase-to-word alignment against appendix B written out with conv1d, padded to full length."""
 
+from typing import NamedTuple
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from torch.nn.functional import conv1d, pad
 
-from vhe.nn.alignment import PhraseToWordAlignment, best_phrase
+from vhe.nn.alignment import PhraseToWordAlignment
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 DIM, KERNELS, LONGEST = 4, 7, 9
@@ -27,6 +30,24 @@ def alignment(width=3, longest=LONGEST, seed=0):
     with torch.no_grad():
         module.kernels.mul_(5)  # away from the linear part of tanh
     return module
+
+
+class Result(NamedTuple):
+    text_i: Tensor
+    text_j: Tensor
+    weight_i: Tensor
+    weight_j: Tensor
+
+
+def align(module, words_i, words_j, mask_i, mask_j):
+    """The alignment of words as they stand: each has a token of its own."""
+    rows = [words.flatten(0, 1) for words in (words_i, words_j)]
+    table = torch.cat([torch.zeros_like(rows[0][:1]) if len(rows[0]) else rows[1][:1] * 0, *rows])
+    number = torch.arange(1, len(table))
+    parts = number.split([len(rows[0]), len(rows[1])])
+    tokens = [t.view(m.shape) * m for t, m in zip(parts, (mask_i, mask_j), strict=True)]
+    aligned = module(table, [tuple(tokens)])
+    return Result(aligned.text_i, aligned.text_j, *aligned.weights[0])
 
 
 def straightforward(words_i, words_j, mask_i, mask_j, kernels):
@@ -54,12 +75,15 @@ def straightforward(words_i, words_j, mask_i, mask_j, kernels):
 
 
 def agree(results, expected, inputs, generator):
-    """The same values, and the same gradients for some random direction of the output."""
+    """The same values, and the same gradients for some random direction of the texts."""
     torch.testing.assert_close(tuple(results), tuple(expected), **EXACT)
+    results, expected = results[:2], expected[:2]
     directions = [torch.randn(r.shape, generator=generator, dtype=r.dtype) for r in expected]
     found = torch.autograd.grad(results, inputs, directions)
     wanted = torch.autograd.grad(expected, inputs, directions)
-    torch.testing.assert_close(found, wanted, **EXACT)
+    for one, other, value in zip(found, wanted, inputs, strict=True):
+        word = value != 0  # what is no word stays zero and has no gradient
+        torch.testing.assert_close(one * word, other * word, **EXACT)
 
 
 @pytest.mark.parametrize("width", [1, 3, 5])
@@ -72,7 +96,7 @@ def test_alignment_is_appendix_b(width, lengths_i, lengths_j):
     words_i, mask_i = texts(lengths_i, generator)
     words_j, mask_j = texts(lengths_j, generator)
     module = alignment(width)
-    results = module(words_i, words_j, mask_i, mask_j)
+    results = align(module, words_i, words_j, mask_i, mask_j)
     expected = straightforward(words_i, words_j, mask_i, mask_j, module.kernels)
     agree(results, expected, (words_i, words_j, module.kernels), generator)
 
@@ -87,53 +111,76 @@ def test_alignment_is_appendix_b_for_any_lengths(lengths, width):
     words_i, mask_i = texts([a for a, _ in lengths], generator)
     words_j, mask_j = texts([b for _, b in lengths], generator)
     module = alignment(width)
-    results = module(words_i, words_j, mask_i, mask_j)
+    results = align(module, words_i, words_j, mask_i, mask_j)
     expected = straightforward(words_i, words_j, mask_i, mask_j, module.kernels)
     agree(results, expected, (words_i, words_j, module.kernels), generator)
 
 
-@pytest.mark.parametrize("width", [1, 3, 5])
-def test_the_best_phrase_is_the_largest_convolution(width):
-    generator = torch.Generator().manual_seed(1)
-    similarity = torch.randn(3, 6, 4, generator=generator, dtype=torch.float64)
-    similarity.requires_grad_()
-    kernels = torch.randn(KERNELS, width, 8, generator=generator, dtype=torch.float64)
-    kernels.requires_grad_()
-    # the gaps matter to no one: every place is asked for on its own
-    mask = torch.rand(3, 6, generator=generator) < 0.6
-    found = best_phrase(similarity, kernels, mask)
-    convolved = conv1d(
-        similarity.transpose(1, 2), kernels[:, :, :4].transpose(1, 2), padding=width // 2
-    )
-    expected = convolved.max(dim=1).values * mask
-    assert mask.any()
-    assert not mask.all()
-    assert (found[~mask] == 0).all()
-    agree([found], [expected], (similarity, kernels), generator)
-
-
 def test_gradients_agree_with_finite_differences():
     generator = torch.Generator().manual_seed(2)
-    words_i, mask_i = texts([3, 1], generator, dim=2)
-    words_j, mask_j = texts([2, 4], generator, dim=2)
+    table = torch.randn(9, 2, generator=generator, dtype=torch.float64)
+    table[0] = 0
+    parts = [
+        (torch.tensor([[1, 2, 3], [4, 0, 0]]), torch.tensor([[5, 6, 0, 0], [7, 2, 8, 1]])),
+        (torch.tensor([[3, 1]]), torch.tensor([[3, 1]])),
+    ]
     kernels = torch.randn(3, 3, 5, generator=generator, dtype=torch.float64).requires_grad_()
     module = alignment()
 
-    def aligned(words_i, words_j, kernels):
-        return torch.func.functional_call(
-            module, {"kernels": kernels}, (words_i, words_j, mask_i, mask_j)
+    def aligned(words, kernels):
+        found = torch.func.functional_call(
+            module, {"kernels": kernels}, (pad(words, (0, 0, 1, 0)), parts)
         )
+        return found.text_i, found.text_j
 
-    assert torch.autograd.gradcheck(aligned, (words_i, words_j, kernels))
-    similarity = (words_i @ words_j.transpose(1, 2)).detach().requires_grad_()
-    assert torch.autograd.gradcheck(lambda m, u: best_phrase(m, u, mask_i), (similarity, kernels))
+    assert torch.autograd.gradcheck(aligned, (table[1:].clone().requires_grad_(), kernels))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_parts_on_several_threads_give_what_one_part_gives(threads):
+    generator = torch.Generator().manual_seed(12)
+    module = alignment(5)
+    table = torch.randn(20, DIM, generator=generator, dtype=torch.float64)
+    table[0] = 0
+    table.requires_grad_()
+    tokens = torch.randint(1, 20, (2, 7, 9), generator=generator)
+    tokens[0, 3, 4:] = tokens[1, 5, 2:] = 0
+    whole = module(table, [(tokens[0], tokens[1])])
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        cut = module(table, list(zip(tokens[0].split(2), tokens[1].split(2), strict=True)))
+        directions = torch.randn(2, 7, DIM, generator=generator, dtype=torch.float64)
+        gradients = [
+            torch.autograd.grad((x.text_i, x.text_j), (table, module.kernels), tuple(directions))
+            for x in (whole, cut)
+        ]
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close((whole.text_i, whole.text_j), (cut.text_i, cut.text_j), **EXACT)
+    torch.testing.assert_close(*gradients, **EXACT)
+    assert torch.equal(cut.weights[1][0], whole.weights[0][0][2:4])
+    assert (gradients[0][0][0] == 0).all()  # of the padding
+
+
+def test_a_word_left_out_of_the_middle_is_no_word():
+    generator = torch.Generator().manual_seed(13)
+    words_i, mask_i = texts([5, 6], generator)
+    words_j, mask_j = texts([4, 6], generator)
+    gone = torch.tensor([[False, False, True, False, False, False]]).expand(2, 6)
+    words_i = words_i.masked_fill(gone.unsqueeze(2), 0)
+    module = alignment(5)
+    found = align(module, words_i, words_j, mask_i & ~gone, mask_j)
+    expected = straightforward(words_i, words_j, mask_i & ~gone, mask_j, module.kernels)
+    torch.testing.assert_close(tuple(found), expected, **EXACT)
 
 
 def test_weights_are_a_distribution_over_the_words():
     generator = torch.Generator().manual_seed(3)
     words_i, mask_i = texts([5, 1, 8], generator)
     words_j, mask_j = texts([2, 7, 3], generator)
-    aligned = alignment()(words_i, words_j, mask_i, mask_j)
+    aligned = align(alignment(), words_i, words_j, mask_i, mask_j)
     for weight, mask in ((aligned.weight_i, mask_i), (aligned.weight_j, mask_j)):
         torch.testing.assert_close(weight.sum(dim=1), torch.ones(3, dtype=torch.float64), **EXACT)
         assert (weight[mask] > 0).all()
@@ -145,7 +192,7 @@ def test_a_text_of_one_word_is_that_word():
     generator = torch.Generator().manual_seed(4)
     words_i, mask_i = texts([1, 1], generator)
     words_j, mask_j = texts([6, 1], generator)
-    aligned = alignment()(words_i, words_j, mask_i, mask_j)
+    aligned = align(alignment(), words_i, words_j, mask_i, mask_j)
     torch.testing.assert_close(aligned.text_i, words_i[:, 0], **EXACT)
     torch.testing.assert_close(aligned.text_j[1], words_j[1, 0], **EXACT)
 
@@ -158,7 +205,7 @@ def test_an_empty_text_weighs_nothing_and_harms_no_one(lengths_i, lengths_j, dty
     words_j, mask_j = texts(lengths_j, generator)
     words_i, words_j = (w.detach().to(dtype).requires_grad_() for w in (words_i, words_j))
     module = alignment().to(dtype)
-    aligned = module(words_i, words_j, mask_i, mask_j)
+    aligned = align(module, words_i, words_j, mask_i, mask_j)
     for text, weight, mask in (
         (aligned.text_i, aligned.weight_i, mask_i),
         (aligned.text_j, aligned.weight_j, mask_j),
@@ -172,7 +219,7 @@ def test_an_empty_text_weighs_nothing_and_harms_no_one(lengths_i, lengths_j, dty
     uniform = mask_i / mask_i.sum(dim=1, keepdim=True).clamp(min=1)
     beside_empty = ~mask_j.any(dim=1)
     torch.testing.assert_close(aligned.weight_i[beside_empty], uniform[beside_empty].to(dtype))
-    total = sum(part.square().sum() for part in aligned)
+    total = aligned.text_i.square().sum() + aligned.text_j.square().sum()
     for gradient in torch.autograd.grad(total, (words_i, words_j, module.kernels)):
         assert gradient.isfinite().all()
 
@@ -182,7 +229,7 @@ def test_an_empty_text_in_the_batch_changes_no_other_pair():
     words_i, mask_i = texts([3, 0, 5], generator)
     words_j, mask_j = texts([4, 2, 6], generator)
     module, rest = alignment(), [0, 2]
-    aligned = module(words_i, words_j, mask_i, mask_j)
+    aligned = align(module, words_i, words_j, mask_i, mask_j)
     alone = straightforward(
         words_i[rest], words_j[rest], mask_i[rest], mask_j[rest], module.kernels
     )
@@ -194,8 +241,8 @@ def test_swapping_the_texts_swaps_the_result():
     words_i, mask_i = texts([5, 1, 0, 8], generator)
     words_j, mask_j = texts([2, 7, 3, 8], generator)
     module = alignment(5)
-    forth = module(words_i, words_j, mask_i, mask_j)
-    back = module(words_j, words_i, mask_j, mask_i)
+    forth = align(module, words_i, words_j, mask_i, mask_j)
+    back = align(module, words_j, words_i, mask_j, mask_i)
     swapped = (back.text_j, back.text_i, back.weight_j, back.weight_i)
     torch.testing.assert_close(tuple(forth), swapped, **EXACT)
     assert not torch.allclose(forth.text_i, forth.text_j)
@@ -210,7 +257,8 @@ def test_padding_never_changes_a_result(more):
         tight_i, mask_i = texts(lengths_i, generator)
         tight_j, mask_j = texts(lengths_j, generator)
         extra = padded_to - 5
-        aligned = module(
+        aligned = align(
+            module,
             pad(tight_i, (0, 0, 0, extra)),
             pad(tight_j, (0, 0, 0, extra)),
             pad(mask_i, (0, extra)),
@@ -230,10 +278,10 @@ def test_a_pair_does_not_depend_on_its_batch():
     words_i, mask_i = texts(lengths_i, generator)
     words_j, mask_j = texts(lengths_j, generator)
     module = alignment()
-    together = module(words_i, words_j, mask_i, mask_j)
+    together = align(module, words_i, words_j, mask_i, mask_j)
     for row, (a, b) in enumerate(zip(lengths_i, lengths_j, strict=True)):
         one = slice(row, row + 1)
-        alone = module(words_i[one, :a], words_j[one, :b], mask_i[one, :a], mask_j[one, :b])
+        alone = align(module, words_i[one, :a], words_j[one, :b], mask_i[one, :a], mask_j[one, :b])
         torch.testing.assert_close(together.text_i[one], alone.text_i, **EXACT)
         torch.testing.assert_close(together.weight_j[one, :b], alone.weight_j, **EXACT)
 
@@ -245,7 +293,7 @@ def test_kernels_are_cut_to_the_positions_in_use():
     long, short = alignment(longest=LONGEST), alignment(longest=5)
     with torch.no_grad():
         short.kernels.copy_(long.kernels[:, :, :5])
-    results = [module(words_i, words_j, mask_i, mask_j) for module in (long, short)]
+    results = [align(module, words_i, words_j, mask_i, mask_j) for module in (long, short)]
     torch.testing.assert_close(tuple(results[0]), tuple(results[1]), **EXACT)
     gradients = [
         torch.autograd.grad(aligned.text_i.sum() + aligned.text_j.sum(), module.kernels)[0]
@@ -272,6 +320,6 @@ def test_a_text_that_is_not_finite_spoils_its_own_pair_only():
     words_i, mask_i = texts([4, 3], generator)
     words_j, mask_j = texts([2, 5], generator)
     broken = torch.where(torch.arange(2).view(2, 1, 1) == 0, torch.nan, words_i)
-    aligned = alignment()(broken, words_j, mask_i, mask_j)
+    aligned = align(alignment(), broken, words_j, mask_i, mask_j)
     assert aligned.text_i[0].isnan().all()
     assert aligned.text_i[1].isfinite().all()

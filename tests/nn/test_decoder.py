@@ -38,6 +38,17 @@ def shaken(module, seed=2):
     return module
 
 
+def in_table(x):
+    """Word vectors (4, 5, DIM) as a table in which each word has a token of its own."""
+    table = torch.cat([torch.zeros(1, x.shape[2], dtype=x.dtype), x.flatten(0, 1)])
+    return table, torch.arange(1, len(table)).view(x.shape[:2])
+
+
+def pooled(x, mask, how):
+    table, tokens = in_table(x)
+    return pool(table, [tokens * mask], how)
+
+
 def by_loop(x, how):
     rows = []
     for text, length in zip(x, LENGTHS, strict=True):
@@ -53,21 +64,20 @@ def by_loop(x, how):
 @both_poolings
 def test_pooling_is_that_of_a_loop(how):
     x = words()
-    found, expected = pool(x, MASK, how), by_loop(x, how)
+    found, expected = pooled(x, MASK, how), by_loop(x, how)
     torch.testing.assert_close(found, expected, **EXACT)
     direction = torch.randn(found.shape, dtype=found.dtype, generator=torch.Generator())
     gradients = [torch.autograd.grad(v, x, direction)[0] for v in (found, expected)]
-    where = MASK.unsqueeze(2)  # the mean needs no mask: padding is zero and stays it
-    torch.testing.assert_close(gradients[0] * where, gradients[1] * where, **EXACT)
+    torch.testing.assert_close(*gradients, **EXACT)
 
 
 @both_poolings
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_an_empty_text_pools_to_zero_with_a_finite_gradient(how, dtype):
     x = torch.zeros(2, 3, DIM, dtype=dtype, requires_grad=True)
-    pooled = pool(x, torch.zeros(2, 3, dtype=torch.bool), how)
-    assert (pooled == 0).all()
-    assert torch.autograd.grad(pooled.square().sum(), x)[0].isfinite().all()
+    found = pooled(x, torch.zeros(2, 3, dtype=torch.bool), how)
+    assert (found == 0).all()
+    assert torch.autograd.grad(found.square().sum(), x)[0].isfinite().all()
 
 
 @both_poolings
@@ -75,8 +85,14 @@ def test_padding_does_not_change_what_is_pooled(how):
     x, more = words(), torch.zeros(4, 2, DIM, dtype=torch.float64)
     mask = torch.cat([MASK, torch.zeros(4, 2, dtype=torch.bool)], dim=1)
     torch.testing.assert_close(
-        pool(torch.cat([x, more], dim=1), mask, how), pool(x, MASK, how), **EXACT
+        pooled(torch.cat([x, more], dim=1), mask, how), pooled(x, MASK, how), **EXACT
     )
+
+
+def likelihood_of(decoder, z, x):
+    """In two parts, as texts of different lengths come."""
+    table, tokens = in_table(x)
+    return decoder.log_likelihood(z, table, [(tokens * MASK)[:3, :3], (tokens * MASK)[3:]])
 
 
 def decoded_by_hand(decoding, z):
@@ -123,7 +139,7 @@ def test_the_paper_decoding_starts_as_it_was_drawn():
 def test_gaussian_decoder_is_a_squared_error_to_the_pooled_words(config, how, fixed):
     config = config.replace(target=how, fixed_target=fixed, precision=2.5)
     decoder, x, z = shaken(GaussianDecoder(config)), words(), codes(config)
-    found = decoder.log_likelihood(z, x, MASK.long(), MASK)
+    found = likelihood_of(decoder, z, x)
     target = by_loop(x, how)
     if fixed:
         target = (target - decoder.center) / decoder.scale
@@ -138,23 +154,23 @@ def test_gaussian_decoder_is_a_squared_error_to_the_pooled_words(config, how, fi
 def test_no_gradient_goes_into_a_fixed_target(how):
     decoder, x = shaken(GaussianDecoder(DEFAULT.replace(target=how))), words()
     z = codes(DEFAULT).requires_grad_()
-    likelihood = decoder.log_likelihood(z, x, MASK.long(), MASK).sum()
+    likelihood = likelihood_of(decoder, z, x).sum()
     to_words, to_code = torch.autograd.grad(likelihood, (x, z), allow_unused=True)
     assert to_words is None
     assert to_code.abs().sum() > 0
-    assert not decoder.target(x, MASK).requires_grad
+    table, tokens = in_table(x)
+    assert not decoder.target(table, [tokens * MASK]).requires_grad
 
 
 @both_poolings
 def test_the_gradient_goes_into_a_target_that_is_not_fixed(how):
     config = PAPER.replace(target=how)
     decoder, x, z = shaken(GaussianDecoder(config)), words(), codes(config)
-    likelihood = decoder.log_likelihood(z, x, MASK.long(), MASK).sum()
+    likelihood = likelihood_of(decoder, z, x).sum()
     expected = -(by_loop(x, how) - decoded_by_hand(decoder.decoding, z)).square().sum()
     found, wanted = (torch.autograd.grad(v, x)[0] for v in (likelihood, expected))
     assert found.abs().sum() > 0
-    where = MASK.unsqueeze(2)
-    torch.testing.assert_close(found * where, wanted * where, **EXACT)
+    torch.testing.assert_close(found, wanted, **EXACT)
 
 
 def test_the_center_and_the_scale_are_kept_with_the_weights():
@@ -169,6 +185,7 @@ VOCABULARY = 7
 def multinomial(config, seed=3):
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(VOCABULARY, DIM, generator=generator, dtype=torch.float64)
+    table = torch.nn.functional.pad(table, (0, 0, 1, 0))  # the padding is no word
     tokens = torch.randint(1, VOCABULARY + 1, (4, 5), generator=generator) * MASK
     tokens[0, 1] = tokens[0, 0]  # a word that is said twice counts twice
     tokens[3, 0], tokens[3, 1] = 1, VOCABULARY
@@ -179,11 +196,11 @@ def multinomial(config, seed=3):
 def test_multinomial_decoder_adds_the_log_probabilities_of_the_words(config):
     decoder, table, tokens = multinomial(config)
     z = codes(config)
-    found = decoder.log_likelihood(z, table, tokens, MASK)
+    found = decoder.log_likelihood(z, table, [tokens[:1, :3], tokens[1:]])
     decoded = decoded_by_hand(decoder.decoding, z)
     for b, length in enumerate(LENGTHS):
         logits = [
-            (sum(decoded[b, k] * table[v, k] for k in range(DIM)) + decoder.bias[v]).item()
+            (sum(decoded[b, k] * table[v + 1, k] for k in range(DIM)) + decoder.bias[v]).item()
             for v in range(VOCABULARY)
         ]
         total = math.log(sum(math.exp(v) for v in logits))
@@ -196,7 +213,7 @@ def test_the_probabilities_of_all_words_add_up_to_one():
     decoder, table, _ = multinomial(DEFAULT)
     z = codes(DEFAULT)[:1].expand(VOCABULARY, -1)
     every = torch.arange(1, VOCABULARY + 1).unsqueeze(1)
-    likelihood = decoder.log_likelihood(z, table, every, torch.ones_like(every, dtype=torch.bool))
+    likelihood = decoder.log_likelihood(z, table, [every])
     assert likelihood.exp().sum().item() == pytest.approx(1)
 
 
@@ -204,5 +221,5 @@ def test_gradients_of_the_multinomial_decoder_agree_with_finite_differences():
     decoder, table, tokens = multinomial(DEFAULT)
     z = codes(DEFAULT).requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda z, table: decoder.log_likelihood(z, table, tokens, MASK), (z, table)
+        lambda z, table: decoder.log_likelihood(z, table, [tokens]), (z, table)
     )

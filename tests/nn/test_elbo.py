@@ -243,9 +243,9 @@ class Toy:
         ]  # log ∫ p(x|z) p_w(z) dz for w = 0 and w = 1
 
     def _axis(self, target):
-        words = target.expand(len(AXIS), 1, 1)
-        one = torch.ones(len(AXIS), 1, dtype=torch.bool)
-        return self.decoder.log_likelihood(AXIS.view(-1, 1), words, one.long(), one)
+        words = torch.stack([torch.zeros_like(target), target]).view(2, 1)  # of the padding, and x
+        one = torch.ones(len(AXIS), 1, dtype=torch.long)
+        return self.decoder.log_likelihood(AXIS.view(-1, 1), words, [one])
 
     def bound(self, q1, q0, pi, w=None):
         terms = elbo(

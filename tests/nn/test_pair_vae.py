@@ -234,7 +234,7 @@ def test_the_gradient_of_the_loss_is_that_of_each_pair_on_its_own(config):
 @each_config
 def test_swapping_the_ends_swaps_the_posterior_and_keeps_the_kl(config):
     model = shaken(config)
-    forth, back = model.infer(batch_of()), model.infer(batch_of(swapped(PAIRS)))
+    forth, back = model.infer([batch_of()]), model.infer([batch_of(swapped(PAIRS))])
     for one, other in (
         (forth.posterior.linked, back.posterior.linked),
         (forth.posterior.unlinked, back.posterior.unlinked),
@@ -246,7 +246,7 @@ def test_swapping_the_ends_swaps_the_posterior_and_keeps_the_kl(config):
     gamma = (forth.posterior.linked.gamma, back.posterior.linked.gamma)
     torch.testing.assert_close(*gamma, **EXACT)
     torch.testing.assert_close(forth.posterior.link_logit, back.posterior.link_logit, **EXACT)
-    torch.testing.assert_close(forth.weight_i, back.weight_j, **EXACT)
+    torch.testing.assert_close(forth.weights[0][0], back.weights[0][1], **EXACT)
     one, other = (model.loss([batch_of(p)], noise()) for p in (PAIRS, swapped(PAIRS)))
     for name in ("kl_linked", "kl_unlinked", "kl_edge", "link", "partner"):
         torch.testing.assert_close(getattr(one, name), getattr(other, name), **EXACT)
@@ -254,7 +254,7 @@ def test_swapping_the_ends_swaps_the_posterior_and_keeps_the_kl(config):
 
 @each_config
 def test_shapes_and_ranges(config):
-    found = shaken(config, size=2.0).infer(batch_of())
+    found = shaken(config, size=2.0).infer([batch_of()])
     d = config.latent_dim
     for q in (found.posterior.linked, found.posterior.unlinked):
         assert {tuple(v.shape) for v in flat(q)} == {(7, d)}
@@ -263,14 +263,15 @@ def test_shapes_and_ranges(config):
     assert gamma.max() <= GAMMA_MOST
     pi = torch.sigmoid(found.posterior.link_logit)
     assert ((pi >= 0) & (pi <= 1)).all()
-    assert found.weight_i.shape == found.mask_i.shape == (7, 6)
-    assert found.words_i.shape == (7, 6, config.word_dim)
-    assert [bool(m) for m in found.mask_i.any(dim=1)] == [bool(TEXTS[v]) for v in PAIRS.i]
+    ((weight_i, weight_j),) = found.weights
+    assert weight_i.shape == (7, 6)
+    for weight, vertices in ((weight_i, PAIRS.i), (weight_j, PAIRS.j)):
+        assert [bool(m) for m in weight.sum(dim=1) > 0] == [bool(TEXTS[v]) for v in vertices]
 
 
 @each_config
 def test_branches_share_their_margins_where_asked(config):
-    posterior = shaken(config).infer(batch_of()).posterior
+    posterior = shaken(config).infer([batch_of()]).posterior
     same = [
         torch.equal(one, other)
         for one, other in zip(flat(posterior.linked), flat(posterior.unlinked), strict=False)
@@ -297,8 +298,8 @@ def test_the_posterior_reads_no_edge_and_the_loss_no_hidden_one(config):
     assert torch.equal(one, two)
     turned = dataclasses.replace(PAIRS, links=1 - PAIRS.links, known=~PAIRS.known)
     for a, b in zip(
-        flat(model.infer(batch_of()).posterior.linked),
-        flat(model.infer(batch_of(turned)).posterior.linked),
+        flat(model.infer([batch_of()]).posterior.linked),
+        flat(model.infer([batch_of(turned)]).posterior.linked),
         strict=True,
     ):
         assert torch.equal(a, b)
@@ -328,12 +329,12 @@ def test_every_weight_learns_but_the_padding_and_a_table_that_is_made(config):
 def test_structure_can_be_given_instead_of_the_table(name):
     model = shaken(CONFIGS[name])
     table = model.structure.weight.detach().clone()
-    same = model.infer(batch_of(), table).posterior
+    same = model.infer([batch_of()], table).posterior
     torch.testing.assert_close(
-        flat(same.linked), flat(model.infer(batch_of()).posterior.linked), **EXACT
+        flat(same.linked), flat(model.infer([batch_of()]).posterior.linked), **EXACT
     )
     given = (table + 1).requires_grad_()
-    moved = model.infer(batch_of(), given).posterior
+    moved = model.infer([batch_of()], given).posterior
     assert not torch.allclose(moved.linked.mean_i, same.linked.mean_i)
     terms = model.loss([batch_of()], noise(), given)
     torch.testing.assert_close(
@@ -347,16 +348,15 @@ def test_structure_can_be_given_instead_of_the_table(name):
 
 def test_text_alone_does_not_see_the_vertex():
     model = shaken(CONFIGS["text only"])
-    posterior = model.infer(batch_of()).posterior
+    posterior = model.infer([batch_of()]).posterior
     elsewhere = dataclasses.replace(batch_of(), i=torch.zeros(7, dtype=torch.long))
-    assert torch.equal(model.infer(elsewhere).posterior.linked.mean_i, posterior.linked.mean_i)
+    assert torch.equal(model.infer([elsewhere]).posterior.linked.mean_i, posterior.linked.mean_i)
 
 
 def test_no_gradient_goes_into_a_fixed_target_and_some_into_another():
     for fixed in (True, False):
         model = shaken(DEFAULT.replace(fixed_target=fixed))
-        seen = model.infer(batch_of())
-        target = model.decoder.target(seen.words_i, seen.mask_i)
+        target = model.decoder.target(model.words.weight, [batch_of().tokens_i])
         assert target.requires_grad == (not fixed)
 
 
@@ -422,7 +422,7 @@ def test_targets_start_centred_at_the_scale_of_the_prior(name, target):
         assert not hasattr(model.decoder, "center")
         return
     tokens = torch.from_numpy(CORPUS.padded(np.arange(8)))
-    targets = model.decoder.target(model.words(tokens), tokens != PADDING)
+    targets = model.decoder.target(model.words.weight, [tokens])
     torch.testing.assert_close(targets.mean(dim=0), torch.zeros(6), atol=1e-5, rtol=0)
     assert targets.square().mean().item() == pytest.approx(1, rel=1e-4)
 
@@ -454,8 +454,8 @@ def test_the_bound_lies_below_the_evidence(config, known, decoder):
     with torch.no_grad():
         for column, tokens in ((0, pair.tokens_i), (1, pair.tokens_j)):
             tokens = tokens.expand(len(AXIS), -1)
-            words = model.words.weight[1:] if decoder == "multinomial" else model.words(tokens)
-            on_axis = model.decoder.log_likelihood(AXIS.view(-1, 1), words, tokens, tokens > 0)
+            words = model.words.weight
+            on_axis = model.decoder.log_likelihood(AXIS.view(-1, 1), words, [tokens])
             likelihood += on_axis[torch.arange(len(GRID)) // [281, 1][column] % 281]
     evidence = {
         lam: torch.logsumexp(prior(lam).log_prob(GRID) + likelihood, 0)

@@ -449,7 +449,9 @@ def test_a_batch_in_pieces_gives_the_same_step(make: Make, monkeypatch) -> None:
     monkeypatch.setattr(trainer_module, "AREA", 300)
     sizes: list[int] = []
     honest = other.model.infer
-    other.model.infer = lambda pairs, *rest: sizes.append(len(pairs.i)) or honest(pairs, *rest)
+    other.model.infer = lambda batch, *rest: (
+        sizes.extend(len(pairs.i) for pairs in batch) or honest(batch, *rest)
+    )
     second = other._step(0)
     assert len(sizes) > 3
     assert sum(sizes) == len(other.sampler.batch(0))

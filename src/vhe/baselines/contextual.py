@@ -51,6 +51,8 @@ class CANEObjective:
     text_structure: float = 0.3  # b
     structure_text: float = 0.3  # c
     word_dropout: float = 0.0
+    word_pace: float = 1.0
+    structure_pace: float = 1.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.word_dropout < 1:
@@ -90,6 +92,7 @@ class ContextualPairs(nn.Module, ABC):
     def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
         super().__init__()
         self.config, self.weights = config, weights
+        self.pace = {"words": weights.word_pace, "structure": weights.structure_pace}
         self.words = nn.Embedding(len(corpus.vocabulary) + 1, config.word_dim, padding_idx=PADDING)
         self.structure = nn.Embedding(len(corpus), config.structure_dim, sparse=True)
 

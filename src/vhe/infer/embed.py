@@ -6,7 +6,7 @@ posterior q(z_i | x_i, x_j, w_ij): exactly, over all j, or by Monte Carlo over s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +18,10 @@ from vhe.data.pairs import LinkSet, Pairs, length_buckets, longer_first, stream
 from vhe.data.text import Corpus
 from vhe.nn.integrator import PairPosterior
 from vhe.nn.pair_model import PairModel
-from vhe.nn.pair_vae import TextPairs
+from vhe.nn.pair_vae import TextPairs, joined
 
 PAIRS_AT_A_TIME = 4096  # sorted by length together
-AREA = 1 << 19  # entries of the similarity tables that are computed at a time
+AREA = 1 << 16  # entries of the similarity tables that are computed at a time
 
 Vectors = NDArray[np.float32]
 Vertices = NDArray[np.int64]
@@ -56,9 +56,10 @@ def local_embedding(
     device = model.words.weight.device
     # mean and variance of the longer and of the shorter text: (4, m, d)
     found = np.empty((4, len(i), model.config.latent_dim), dtype=np.float32)
-    for rows in length_buckets(pairs, corpus.lengths, AREA):
-        batch = TextPairs.of(pairs[rows], corpus, device)
-        found[:, rows] = _margins(model.infer(batch).posterior, batch).cpu().numpy()
+    buckets = list(length_buckets(pairs, corpus.lengths, AREA))
+    batch = [TextPairs.of(pairs[rows], corpus, device) for rows in buckets]
+    if batch:
+        found[:, np.concatenate(buckets)] = _margins(model.infer(batch).posterior, batch).cpu()
     back = swapped[:, None]
     mean, other_mean, variance, other_variance = found
     return LocalEmbedding(
@@ -69,9 +70,10 @@ def local_embedding(
     )
 
 
-def _margins(q: PairPosterior, batch: TextPairs) -> Tensor:
+def _margins(q: PairPosterior, batch: Sequence[TextPairs]) -> Tensor:
     """Means of z_i and z_j, then their variances, of the mixture w q1 + (1-w) q0: (4, m, d)."""
-    share = torch.where(batch.known, batch.links, torch.sigmoid(q.link_logit)).unsqueeze(1)
+    known, links = joined(batch, "known"), joined(batch, "links")
+    share = torch.where(known, links, torch.sigmoid(q.link_logit)).unsqueeze(1)
     means, variances = [], []
     for one, none in (
         (

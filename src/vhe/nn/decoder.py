@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
 
 from vhe.config import VHEConfig
+from vhe.data.text import PADDING
 
-EMPTY = torch.finfo(torch.float32).min
 
+def pool(words: Tensor, texts: Sequence[Tensor], how: str) -> Tensor:
+    """The word vectors of texts (batch, L) of tokens pooled, part after part: (pairs, d).
 
-def pool(words: Tensor, mask: Tensor, how: str) -> Tensor:
-    """Pool word vectors (batch, L, d) into (batch, d); a text without a word gives zero."""
-    if how == "mean":
-        return words.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
-    highest = words.masked_fill(~mask.unsqueeze(2), EMPTY).amax(dim=1)
-    return torch.where(mask.any(dim=1, keepdim=True), highest, torch.zeros_like(highest))
+    ``words`` (V, d) are the vectors of the tokens; a text without a word gives zero.
+    """
+    return torch.cat([embedding_bag(t, words, mode=how, padding_idx=PADDING) for t in texts])
 
 
 class Decoding(nn.Module):
@@ -56,14 +58,14 @@ class GaussianDecoder(nn.Module):
         self.register_buffer("center", torch.zeros(config.word_dim))
         self.register_buffer("scale", torch.ones(()))
 
-    def target(self, words: Tensor, mask: Tensor) -> Tensor:
+    def target(self, words: Tensor, texts: Sequence[Tensor]) -> Tensor:
         if not self.fixed:
-            return pool(words, mask, self.how)
-        return (pool(words.detach(), mask, self.how) - self.center) / self.scale
+            return pool(words, texts, self.how)
+        return (pool(words.detach(), texts, self.how) - self.center) / self.scale
 
-    def log_likelihood(self, z: Tensor, words: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Of texts with word vectors ``words`` (batch, L, d_w): (batch,)."""
-        error = self.target(words, mask) - self.decoding(z)
+    def log_likelihood(self, z: Tensor, words: Tensor, texts: Sequence[Tensor]) -> Tensor:
+        """Of texts (batch, L) of tokens, which come in parts as z (pairs, d) does not: (pairs,)."""
+        error = self.target(words, texts) - self.decoding(z)
         return -self.precision * error.square().sum(dim=1)
 
 
@@ -75,10 +77,14 @@ class MultinomialDecoder(nn.Module):
         self.decoding = Decoding(config)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
-    def log_likelihood(self, z: Tensor, table: Tensor, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Of texts of words ``tokens`` (batch, L); ``table`` (V, d_w) has word t at t - 1."""
-        if not len(table):  # no text has a word
+    def log_likelihood(self, z: Tensor, words: Tensor, texts: Sequence[Tensor]) -> Tensor:
+        """Of texts (batch, L) of tokens, which come in parts as z (pairs, d) does not: (pairs,)."""
+        if len(words) == 1:  # no text has a word
             return z.new_zeros(len(z))
-        logits = self.decoding(z) @ table.T + self.bias  # (batch, V)
-        chosen = torch.log_softmax(logits, dim=1).gather(1, (tokens - 1).clamp(min=0))
-        return (chosen * mask).sum(dim=1)
+        logits = self.decoding(z) @ words[PADDING + 1 :].T + self.bias  # (pairs, V)
+        chances = torch.log_softmax(logits, dim=1).split([len(tokens) for tokens in texts])
+        parts = [
+            (chance.gather(1, (tokens - 1).clamp(min=0)) * (tokens != PADDING)).sum(dim=1)
+            for chance, tokens in zip(chances, texts, strict=True)
+        ]
+        return torch.cat(parts)

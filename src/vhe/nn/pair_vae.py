@@ -47,17 +47,17 @@ class TextPairs:
         )
 
 
+def joined(batch: Sequence[TextPairs], name: str) -> Tensor:
+    """A field of all parts of a batch."""
+    return torch.cat([getattr(pairs, name) for pairs in batch])
+
+
 @dataclass(frozen=True)
 class Inferred:
-    """What inference gives: the posterior, and the words it was read from."""
+    """What inference gives for the pairs of a batch, all parts after each other."""
 
     posterior: PairPosterior
-    words_i: Tensor  # (batch, L_i, d_w)
-    words_j: Tensor
-    mask_i: Tensor  # (batch, L_i)
-    mask_j: Tensor
-    weight_i: Tensor  # (batch, L_i)  alignment weights
-    weight_j: Tensor
+    weights: list[tuple[Tensor, Tensor]]  # of the words of each part: (batch, L_i), (batch, L_j)
 
 
 class PairVAE(nn.Module):
@@ -119,37 +119,31 @@ class PairVAE(nn.Module):
             return torch.from_numpy(mean_words(corpus, self.words.weight[1:].numpy()))
         parts = []
         for rows in np.array_split(np.arange(len(corpus)), max(1, len(corpus) // 512)):
-            tokens = torch.from_numpy(corpus.padded(rows))
-            parts.append(pool(self.words(tokens), tokens != PADDING, "max"))
-        return torch.cat(parts)
+            parts.append(torch.from_numpy(corpus.padded(rows)))
+        return pool(self.words.weight, parts, "max")
 
-    def infer(self, pairs: TextPairs, structure: Tensor | None = None) -> Inferred:
+    def infer(self, batch: Sequence[TextPairs], structure: Tensor | None = None) -> Inferred:
         """The approximate posterior of each pair (section 3.2, encoder).
 
         ``structure`` (n, d_h) are structure embeddings to use instead of the table.
         """
-        mask_i, mask_j = pairs.tokens_i != PADDING, pairs.tokens_j != PADDING
-        words_i, words_j = self.words(pairs.tokens_i), self.words(pairs.tokens_j)
-        aligned = self.alignment(words_i, words_j, mask_i, mask_j)
-        h_i = self.structure(pairs.i) if structure is None else structure[pairs.i]
-        h_j = self.structure(pairs.j) if structure is None else structure[pairs.j]
-        posterior = self.integrator(aligned.text_i, aligned.text_j, h_i, h_j)
-        return Inferred(
-            posterior, words_i, words_j, mask_i, mask_j, aligned.weight_i, aligned.weight_j
+        aligned = self.alignment(
+            self.words.weight, [(pairs.tokens_i, pairs.tokens_j) for pairs in batch]
         )
+        i, j = joined(batch, "i"), joined(batch, "j")
+        h_i = self.structure(i) if structure is None else structure[i]
+        h_j = self.structure(j) if structure is None else structure[j]
+        posterior = self.integrator(aligned.text_i, aligned.text_j, h_i, h_j)
+        return Inferred(posterior, aligned.weights)
 
     def reconstruct(
-        self, q: PairGaussian, pairs: TextPairs, seen: Inferred, generator: torch.Generator
+        self, q: PairGaussian, batch: Sequence[TextPairs], generator: torch.Generator
     ) -> Tensor:
-        """One sample of E_q[log p(x_i, x_j | z_i, z_j)] for each pair: (batch,)."""
+        """One sample of E_q[log p(x_i, x_j | z_i, z_j)] for each pair: (pairs,)."""
         z_i, z_j = sample(q, generator)
-        if isinstance(self.decoder, MultinomialDecoder):
-            table_i = table_j = self.words.weight[1:]
-        else:
-            table_i, table_j = seen.words_i, seen.words_j
-        return self.decoder.log_likelihood(
-            z_i, table_i, pairs.tokens_i, seen.mask_i
-        ) + self.decoder.log_likelihood(z_j, table_j, pairs.tokens_j, seen.mask_j)
+        likely, words = self.decoder.log_likelihood, self.words.weight
+        first = likely(z_i, words, [pairs.tokens_i for pairs in batch])
+        return first + likely(z_j, words, [pairs.tokens_j for pairs in batch])
 
     def loss(
         self,
@@ -158,48 +152,32 @@ class PairVAE(nn.Module):
         structure: Tensor | None = None,
     ) -> ElboTerms:
         """Every term of the objective for each pair of a batch, which comes in parts."""
-        parts = [self._branches(pairs, generator, structure) for pairs in batch]
-        mean_i, mean_j, logit, linked, unlinked, kl_linked, kl_unlinked = (
-            torch.cat(part) for part in zip(*parts, strict=True)
-        )
-        links, known, i, j = (
-            torch.cat([getattr(pairs, name) for pairs in batch])
-            for name in ("links", "known", "i", "j")
-        )
-        if self.config.link_posterior == "latent":
-            scale = self.integrator.link_scale.exp()
-            partner = partner_log_probability(mean_i, mean_j, i, j, known & (links > 0), scale)
-        else:
-            partner = torch.zeros_like(logit)
-        return elbo(
-            links=links,
-            known=known,
-            link_logit=logit,
-            reconstruction_linked=linked,
-            reconstruction_unlinked=unlinked,
-            kl_linked=kl_linked,
-            kl_unlinked=kl_unlinked,
-            partner=partner,
-            pi0=self.pi0,
-        )
-
-    def _branches(
-        self, pairs: TextPairs, generator: torch.Generator, structure: Tensor | None
-    ) -> tuple[Tensor, ...]:
-        """Means and logit of π, then reconstruction and KL of the q1 and of the q0 branch."""
-        seen = self.infer(pairs, structure)
-        q = seen.posterior
-        linked = self.reconstruct(q.linked, pairs, seen, generator)
+        q = self.infer(batch, structure).posterior
+        linked = self.reconstruct(q.linked, batch, generator)
         # log p(x|z) looks at z_i and z_j one by one, so branches with equal margins share it
         unlinked = (
             linked
             if self.config.shared_posterior
-            else self.reconstruct(q.unlinked, pairs, seen, generator)
+            else self.reconstruct(q.unlinked, batch, generator)
         )
-        kl_linked = kl_to_prior(q.linked, self.config.homophily)
-        kl_unlinked = kl_to_prior(q.unlinked, 0.0)
-        means = (q.linked.mean_i, q.linked.mean_j)
-        return *means, q.link_logit, linked, unlinked, kl_linked, kl_unlinked
+        links, known, i, j = (joined(batch, name) for name in ("links", "known", "i", "j"))
+        if self.config.link_posterior == "latent":
+            scale, known_links = self.integrator.link_scale.exp(), known & (links > 0)
+            mean_i, mean_j = q.linked.mean_i, q.linked.mean_j
+            partner = partner_log_probability(mean_i, mean_j, i, j, known_links, scale)
+        else:
+            partner = torch.zeros_like(q.link_logit)
+        return elbo(
+            links=links,
+            known=known,
+            link_logit=q.link_logit,
+            reconstruction_linked=linked,
+            reconstruction_unlinked=unlinked,
+            kl_linked=kl_to_prior(q.linked, self.config.homophily),
+            kl_unlinked=kl_to_prior(q.unlinked, 0.0),
+            partner=partner,
+            pi0=self.pi0,
+        )
 
     def objective(self, terms: ElboTerms) -> Tensor:
         """What is minimised, for each pair: the negative bound and the semi-supervised terms."""
