@@ -8,12 +8,9 @@ import hashlib
 import json
 import os
 import pickle
-import resource
 import shutil
-import signal
 import struct
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,15 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from forked import measured
 
-from vhe.errors import VHEError
 from vhe.model import VHE
 from vhe.train.checkpoint import FORMAT, MANIFEST, json_bytes, read_tensors, tensor_bytes
 
 TERABYTE, NAN = 1 << 40, float("nan")
-FORBIDDEN = ("pickle.find_class", "os.system", "os.exec", "os.posix_spawn", "subprocess.Popen",
-             "socket.connect", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod",
-             "os.truncate", "os.link", "os.symlink", "shutil.rmtree", "marshal.loads")  # fmt: skip
 Harm = Callable[[Path], None]
 
 
@@ -217,57 +211,19 @@ def attacks(model: Path) -> dict[str, Harm]:
     return made
 
 
-def load(folder: Path) -> dict[str, Any]:
-    """Load the folder here; what happened."""
-    forbidden: list[str] = []
-
-    def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        writing = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if writing or event in FORBIDDEN:
-            forbidden.append(f"{event} {arguments}"[:200])
-
-    sys.addaudithook(watch)
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-    signal.alarm(20)  # it ends the fork
-    try:
-        VHE.load(folder)
-        said = "loaded"
-    except VHEError as error:
-        said = "refused" if "\n" not in str(error) and str(folder) in str(error) else repr(error)
-    except BaseException as error:
-        said = repr(error)[:500]
-    seconds = time.process_time() - began
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return {"said": said, "seconds": seconds, "megabytes": grown, "forbidden": forbidden}
-
-
-def in_a_fork(folder: Path) -> dict[str, Any]:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(writing, json.dumps(load(folder)).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as answer:
-        told = answer.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    nothing = {"said": f"ended with {status}", "seconds": 0, "megabytes": 0, "forbidden": []}
-    return json.loads(told) if told else nothing
-
-
 def main(model: Path, base: Path) -> dict[str, Any]:
     problems, slowest, most = [], 0.0, 0.0
     os.chdir(base)
     made = attacks(model)
     VHE.load(model)  # whatever is imported on the way is imported now
-    assert in_a_fork(model)["said"] == "loaded"
+    assert measured(lambda: VHE.load(model), "")["said"] == "done"
     for k, (name, harm) in enumerate(made.items()):
         folder = base / str(k) / "model"
         shutil.copytree(model, folder)
         harm(folder)
-        found = in_a_fork(folder)
+        found = measured(lambda folder=folder: VHE.load(folder), str(folder))
         slowest, most = max(slowest, found["seconds"]), max(most, found["megabytes"])
-        if found["said"] != "refused" or found["forbidden"] or (base / "executed").exists():
+        if found["said"] != "refused" or found["did"] or (base / "executed").exists():
             problems.append(f"{name}: {found}")
         if found["seconds"] > 1 or found["megabytes"] > 200:
             problems.append(f"{name}: {found['seconds']:.1f} s, {found['megabytes']:.0f} MB")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from array import array
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -54,7 +56,7 @@ def read_cane(
     labelled = 0 if group_text is None else len(group_text.lines)
     filled = min(max(filled, int(edges.max(initial=-1)) + 1, labelled), len(texts))
     notes += blank_notes(data, len(texts) - filled)
-    notes += blank_notes(graph, len(edge_text.lines) - len(edges))
+    notes += blank_notes(graph, edge_text.line_count - len(edges))
     del texts[filled:]
     outside = np.flatnonzero((edges >= len(texts)).any(axis=1))
     if outside.size:
@@ -71,23 +73,25 @@ def read_cane(
     return TextNetwork.from_parts(range(len(texts)), texts, edges, labels, name=name, notes=notes)
 
 
-def _cane_edges(text: Text) -> tuple[Integers, list[int]]:
+def _cane_edges(text: Text) -> tuple[Integers, Sequence[int]]:
     """Return the pairs of vertex numbers, (m, 2), and the line of each one."""
-    cells = [line.split() for line in text.lines]
-    lines = [number for number, row in enumerate(cells, start=1) if row]
-    for number, row in enumerate(cells, start=1):
-        if len(row) not in (0, 2):
+    numbers, lines = array("q"), array("q")  # a hundred million of them fit in memory
+    for line, row in enumerate(io.StringIO(text.content), start=1):
+        cells = row.split()
+        if not cells:
+            continue
+        if len(cells) != 2:
             raise VHEError(
-                f"{text.path}:{number}: {counted(len(row), 'value')} instead of two vertex numbers."
+                f"{text.path}:{line}: {counted(len(cells), 'value')} instead of two vertex numbers."
             )
-    for number, row in enumerate(cells, start=1):
-        for cell in row:
+        for cell in cells:
             if not (cell.isascii() and cell.isdigit() and len(cell) < 16):
                 raise VHEError(
-                    f"{text.path}:{number}: {shown(cell)} is not a vertex number (0, 1, ...)."
+                    f"{text.path}:{line}: {shown(cell)} is not a vertex number (0, 1, ...)."
                 )
-    flat = [int(cell) for row in cells for cell in row]
-    return np.array(flat, dtype=np.int64).reshape(-1, 2), lines
+            numbers.append(int(cell))
+        lines.append(line)
+    return np.array(numbers, dtype=np.int64).reshape(-1, 2), lines
 
 
 def _cane_labels(text: Text, vertices: int) -> tuple[list[str | None] | None, list[str]]:

@@ -26,6 +26,10 @@ class Text:
         """The lines without their ends; a last line end opens no further line."""
         return self.content.removesuffix("\n").split("\n") if self.content else []
 
+    @property
+    def line_count(self) -> int:
+        return self.content.count("\n") + (self.content[-1:] not in ("\n", ""))
+
 
 def read_bytes(path: Path) -> bytes:
     """Return a file's bytes, or say why it cannot be read."""

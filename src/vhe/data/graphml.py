@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
@@ -23,15 +24,20 @@ def read_graphml(path: Path) -> TextNetwork:
     text = read_text(path)
     if not text.content.strip():
         raise VHEError(f"{path} is empty; write it again.")
-    ids, sources, targets, lines = _outline(path, text.content)
+    nodes, sources, targets, lines = _outline(path, text.content)
+    ids = list(nodes)
     if not ids:
         raise VHEError(f"{path} holds no node; a network needs at least one.")
     edges = number_edges(ids, sources, targets, lambda row: f"{path}:{lines[row]}: the edge")
     try:
-        graph = networkx.parse_graphml(text.content)
+        with warnings.catch_warnings(action="ignore"):  # of a key without a type
+            graph = networkx.parse_graphml(text.content)
     except Exception as error:  # networkx raises whatever its parsing ran into
         reason = shortened(str(error) or type(error).__name__, 200)
         raise VHEError(f"{path} is not GraphML that networkx can read: {reason}.") from error
+    outside = next((i for i in ids if i not in graph), None)
+    if outside is not None:
+        raise VHEError(f"{path}:{nodes[outside]}: the node is not in the first graph of the file.")
     names = sorted({name for _, attributes in graph.nodes(data=True) for name in attributes})
     found = {m: names[k] for m, k in find_columns(names, ("text", "label"), str(path)).items()}
     label = found.get("label")
@@ -62,8 +68,8 @@ def write_graphml(path: Path, network: TextNetwork) -> None:
         networkx.write_graphml(graph, temporary)
 
 
-def _outline(path: Path, content: str) -> tuple[list[str], list[str], list[str], list[int]]:
-    """Return the ids of the nodes, the ends of the edges and the edges' lines, in file order.
+def _outline(path: Path, content: str) -> tuple[dict[str, int], list[str], list[str], list[int]]:
+    """Return the line of each node, the ends of the edges and the edges' lines, in file order.
 
     networkx merges a node that is declared twice and invents one that an edge alone names; and
     a document type could define entities that unfold to gigabytes.
@@ -104,4 +110,4 @@ def _outline(path: Path, content: str) -> tuple[list[str], list[str], list[str],
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise VHEError(f"{path}:{error.lineno}: not XML ({reason}).") from None
-    return list(first), sources, targets, lines
+    return first, sources, targets, lines

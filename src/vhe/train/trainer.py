@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vhe.data.files import physical_memory
 from vhe.data.pairs import (
     LinkSet,
     Pairs,
@@ -94,6 +95,7 @@ class Trainer:
         config = model.config
         self.model, self.corpus, self.config, self.seed = model, corpus, config, seed
         self.links, self.validation, self.folder, self.report = links, validation, folder, report
+        self._refuse_what_does_not_fit()
         self.link_set = LinkSet(links, len(corpus))
         self.sampler = PairSampler(
             links,
@@ -150,6 +152,16 @@ class Trainer:
         self.model.load_state_dict(self.best)
         return state
 
+    def _refuse_what_does_not_fit(self) -> None:
+        """The alignment of two texts takes a table of their words, and one of their phrases."""
+        longest = int(self.corpus.lengths.max(initial=0))
+        needs = 4 * longest**2 * (3 + 2 * self.config.kernel_width)
+        if needs > physical_memory():
+            raise VHEError(
+                f"two texts of {longest:,} words take {needs / 1e9:,.0f} GB, more than the memory "
+                "here: lower max_words"
+            )
+
     def _step(self, step: int) -> dict[str, float]:
         """One step of the optimisers; returns the mean of each term of the bound."""
         for optimiser in self.optimisers:
@@ -182,6 +194,8 @@ class Trainer:
         """Record the terms since the last look and the validation AUC; keep the best weights."""
         state = self.state
         if not all(bool(p.isfinite().all()) for p in self.model.parameters()):
+            if not self.best:
+                raise VHEError("there is nothing finite to start from; try less extreme settings")
             state.stopped = f"the weights were not finite at step {state.step}"
             return state.stopped
         if self.structure is not None:

@@ -1,0 +1,122 @@
+"""Whatever a file holds, it is read or refused by one sentence that names it."""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vhe.data.formats import read_files, read_folder
+from vhe.errors import VHEError
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+@needs_fork
+def test_fuzzed_inputs(
+    run_program: Callable[..., dict[str, Any]],
+    times: Callable[[int, int], int],
+    figures: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    figures |= run_program("fuzz.py", tmp_path, times(1500, 100_000), times(1, 2))
+    assert figures["problems"] == []
+    assert (figures["uncaught"], figures["crashes"], figures["hangs"]) == (0, 0, 0)
+    assert figures["read"] > 0 < figures["refused"]
+
+
+@needs_fork
+def test_hard_inputs(
+    run_program: Callable[..., dict[str, Any]],
+    times: Callable[[int, int], int],
+    figures: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    figures |= run_program("hard.py", tmp_path, times(1, 100))
+    assert figures["problems"] == []
+
+
+# --- files that people could have made
+
+any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
+ODD = ["", " ", "\ufeff", '"', "a,b", "\r\n", "\u202eab", "👩‍👩‍👧", "\x85"]
+odd_text = any_text | st.sampled_from(ODD)
+ids = odd_text | st.sampled_from(["a", "b", "c"])
+rows = st.lists(st.tuples(ids, odd_text), max_size=6)
+pairs = st.lists(st.tuples(ids, ids), max_size=6)
+quick = settings(max_examples=60, deadline=None)
+
+
+def outcome(read: Callable[[], Any], where: Path) -> None:
+    said = ""
+    try:
+        network = read()
+    except VHEError as error:
+        said = str(error)
+    assert (str(where) in said and "\n" not in said) or len(network.ids) > 0
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("odd")
+
+
+@quick
+@given(vertices=rows, edges=pairs, bom=st.booleans(), end=st.sampled_from(["\n", "\r\n", "\r"]))
+def test_any_csv(vertices: list[Any], edges: list[Any], bom: bool, end: str, place: Path) -> None:
+    for name, head, body in (("v", ("id", "text"), vertices), ("e", ("source", "target"), edges)):
+        made = io.StringIO()
+        csv.writer(made, lineterminator=end).writerows([head, *body])
+        data = ("\ufeff" * bom + made.getvalue()).encode()
+        (place / f"{name}.csv").write_bytes(data)
+    outcome(lambda: read_files(place / "v.csv", place / "e.csv"), place)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | odd_text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(odd_text, inner, max_size=3),
+)
+documents = st.lists(
+    st.fixed_dictionaries({"id": ids | anything, "text": odd_text | anything}) | anything,
+    max_size=5,
+)
+
+
+@quick
+@given(vertices=documents, edges=pairs, ascii=st.booleans())
+def test_any_jsonl(vertices: list[Any], edges: list[Any], ascii: bool, place: Path) -> None:
+    lines = [json.dumps(document, ensure_ascii=ascii) for document in vertices]
+    (place / "v.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    lines = [json.dumps({"source": a, "target": b}) for a, b in edges]
+    (place / "e.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    outcome(lambda: read_files(place / "v.jsonl", place / "e.jsonl"), place)
+
+
+numbers = st.integers(-1, 7).map(str) | odd_text
+
+
+@quick
+@given(texts=st.lists(odd_text, max_size=6), edges=st.lists(st.lists(numbers, max_size=3)))
+def test_any_cane(texts: list[str], edges: list[list[str]], place: Path) -> None:
+    (place / "data.txt").write_text("\n".join(texts), encoding="utf-8", newline="")
+    lines = "\n".join(map(" ".join, edges))
+    (place / "graph.txt").write_text(lines, encoding="utf-8", newline="")
+    outcome(lambda: read_folder(place), place)
+
+
+@quick
+@given(content=any_text | st.lists(st.sampled_from(
+    ["<graphml>", "</graphml>", "<graph edgedefault='directed'>", "</graph>", "<node id='a'>",
+     "<node id='b'/>", "</node>", "<edge source='a' target='b'/>", "<edge/>", "<hyperedge/>",
+     "<key id='t' for='node' attr.name='text' attr.type='string'/>", "<data key='t'>", "</data>",
+     "<port name='p'/>", "&amp;", "text", "<?xml version='1.0' encoding='utf-16'?>", "<!-- -->"]
+), max_size=12).map("".join))  # fmt: skip
+def test_any_graphml(content: str, place: Path) -> None:
+    (place / "g.graphml").write_text(content, encoding="utf-8", newline="")
+    outcome(lambda: read_files(place / "g.graphml"), place)
