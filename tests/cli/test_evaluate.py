@@ -103,6 +103,9 @@ def test_the_mean_in_the_table_is_that_of_the_results(
         (["classify", "cora", "--protocol", "clean"], "leave --protocol out"),
         (["unseen", "cora", "--method", "tfidf,line"], "line cannot embed a vertex"),
         (["link", "--method", "tfidf"], "no network was given"),
+        (["link", "cora", "--method", "tfidf", "--reliability", "a.png"], "no probabilities"),
+        (["link", "cora", "--reliability", "a.doc"], "a.doc is no picture"),
+        (["classify", "cora", "--reliability", "a.png"], "leave --reliability out"),
         (["nodes", "cora"], "nodes"),
         ([], "TASK"),
     ],
@@ -126,3 +129,22 @@ def test_a_network_without_labels_cannot_be_classified(
     tokens = ["--vertices", str(bare), *files[2:], "--method", "tfidf"]
     assert main(["evaluate", "classify", *tokens]) == 2
     assert "label" in capsys.readouterr().err
+
+
+def test_reliability_is_drawn_and_told(
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    pytest.importorskip("matplotlib")
+    from vhe.baselines.tfidf import TFIDF
+
+    monkeypatch.setattr(  # a method in a moment that says what it thinks
+        TFIDF, "probability_indices", lambda self, i, j: self.score_indices(i, j), raising=False
+    )
+    picture = tmp_path / "reliability.png"
+    tokens = ["link", *files, "--method", "tfidf", "--seeds", "0-1", "--reliability", str(picture)]
+    assert main(["evaluate", *tokens]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    printed = capsys.readouterr()
+    assert "probabilities of tfidf: Brier score " in printed.out
+    assert f"wrote {picture}" in printed.err
+    assert all({"brier", "ece"} <= r.keys() for r in results(capsys, *tokens))

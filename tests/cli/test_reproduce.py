@@ -71,6 +71,8 @@ def test_a_cell_that_broke_is_told_by_the_exit_status(
         (["reproduce", "link", "--ratio", "50"], "no such cell"),
         (["reproduce", "--seeds", "x"], "--seeds x"),
         (["reproduce", "everything"], "everything"),
+        (["reproduce", "--workers", "0"], "--workers 0"),
+        (["reproduce", "tsne", "--datasets", "hepth"], "no such cell"),
         (["report", "--results", "{tmp}/none"], "no finished result"),
     ],
 )
@@ -87,3 +89,31 @@ def test_a_mistake_is_one_line_and_status_2(
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
     assert said in printed.err
+
+
+@pytest.mark.usefixtures("small")
+def test_in_the_background_the_same_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = []
+
+    class Process:
+        pid = 4321
+
+        def __init__(self, command: list[str], **how: object) -> None:
+            started.append((command, how))
+
+    monkeypatch.setattr("vhe.cli.reproduce.subprocess.Popen", Process)
+    results = tmp_path / "results"
+    tokens = [*FEW, "--protocol", "clean", "--results", str(results)]
+    assert main(["reproduce", *tokens, "--background"]) == 0
+    printed = capsys.readouterr().out
+    assert "kill 4321" in printed
+    assert f"tail -f {results}.log" in printed
+    assert not list(results.rglob("*.json"))
+    command, how = started[0]
+    assert how["start_new_session"]
+    assert command[1:3] == ["-m", "vhe"]
+    assert main(command[3:]) == 0  # what was started, here
+    assert len(list(results.rglob("*.json"))) == 2
+    assert (tmp_path / "results.log").exists()

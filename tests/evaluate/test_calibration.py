@@ -11,7 +11,9 @@ from vhe.evaluate.calibration import (
     brier,
     expected_calibration_error,
     fit_platt,
+    pooled_curve,
     reliability_curve,
+    reliability_plot,
     sigmoid,
 )
 
@@ -121,6 +123,38 @@ def test_the_reliability_curve_leaves_empty_bins_out():
     assert curve.probability == pytest.approx([0.05, 0.15, 1.0])
     assert curve.frequency == pytest.approx([0, 0.5, 1])
     assert curve.count.tolist() == [1, 2, 1]
+
+
+def test_a_weight_of_two_is_a_pair_that_comes_twice():
+    rng = np.random.default_rng(5)
+    probabilities, labels = rng.random(200), rng.integers(2, size=200)
+    weights = rng.integers(1, 4, size=200)
+    twice = np.repeat(probabilities, weights), np.repeat(labels, weights)
+    assert brier(probabilities, labels, weights) == pytest.approx(brier(*twice))
+    assert expected_calibration_error(probabilities, labels, weights=weights) == pytest.approx(
+        expected_calibration_error(*twice)
+    )
+
+
+def test_curves_of_parts_pool_to_the_curve_of_all():
+    rng = np.random.default_rng(6)
+    probabilities, labels = rng.random(300), rng.integers(2, size=300)
+    parts = [reliability_curve(probabilities[k::3], labels[k::3]) for k in range(3)]
+    pooled, whole = pooled_curve(parts), reliability_curve(probabilities, labels)
+    assert pooled.probability == pytest.approx(whole.probability)
+    assert pooled.frequency == pytest.approx(whole.frequency)
+    assert pooled.count.tolist() == whole.count.tolist()
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_the_reliability_plot_is_a_picture_the_same_each_time(tmp_path, kind):
+    pytest.importorskip("matplotlib")
+    curve = reliability_curve(np.array([0.05, 0.15, 0.95]), np.array([0, 1, 1]))
+    first = reliability_plot({"vhe": curve}, tmp_path / f"a.{kind}").read_bytes()
+    assert first.startswith(b"\x89PNG" if kind == "png" else b"<?xml")
+    assert first == reliability_plot({"vhe": curve}, tmp_path / f"b.{kind}").read_bytes()
+    with pytest.raises(VHEError, match="no picture that can be drawn"):
+        reliability_plot({"vhe": curve}, tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize(

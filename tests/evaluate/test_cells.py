@@ -71,6 +71,52 @@ def test_shares_of_labels_need_one_fit(network: TextNetwork, monkeypatch) -> Non
     assert results[3]["macro_f1"] == expected.macro_f1
 
 
+def test_a_degree_cell_tells_its_groups(network: TextNetwork) -> None:
+    result = Bench(network).measure(Cell("degree", "topics", "tfidf", 0.6, "lines", 1))
+    _, test = split_edges(network, 0.6, 1, "lines")
+    groups = result["groups"]
+    assert groups[0]["least"] == 1
+    assert groups[-1]["most"] == network.degrees.max()
+    assert sum(group["edges"] for group in groups) == 2 * len(test)
+    mean = sum(group["edges"] * group["auc"] for group in groups) / (2 * len(test))
+    assert mean == pytest.approx(result["auc"])
+
+
+def test_a_map_and_a_classification_need_one_fit(network: TextNetwork, monkeypatch) -> None:
+    from vhe.baselines.diffused_text import DiffusedText
+
+    fits = []
+    fit = DiffusedText.fit
+    monkeypatch.setattr(DiffusedText, "fit", lambda self, net: fits.append(net) or fit(self, net))
+    bench = Bench(network)
+    bench.measure(Cell("classify", "topics", "diffused-text", 0.5, None, 0))
+    result = bench.measure(Cell("tsne", "topics", "diffused-text", 1.0, None, 0))
+    assert len(fits) == 1
+    assert np.array(result["points"]).shape == (len(network), 2)
+    assert result["labels"] == list(network.labels)
+    assert result["purity"] > 0.3  # by chance a fifth
+
+
+def test_probabilities_are_judged_where_there_are_any(
+    network: TextNetwork, tiny: dict, monkeypatch
+) -> None:
+    bench = Bench(network)
+    told = bench.measure(Cell("link", "topics", "vhe", 0.8, "clean", 0, tiny | {"steps": 2}))
+    assert 0 < told["brier"] < 0.3
+    assert 0 < told["ece"] < 0.5
+    assert bench.reliability.error == told["ece"]
+    assert "brier" not in bench.measure(Cell("link", "topics", "tfidf", 0.8, "clean", 0))
+    assert bench.reliability is None
+
+
+def test_what_a_task_varies_is_in_its_name() -> None:
+    cell = Cell("lambda", "cora", "vhe", 0.95, "lines", 3, {"homophily": 0.0})
+    assert str(cell) == "lambda cora vhe 95 % lines homophily=0 seed 3"
+    plain = Cell("link", "cora", "cane", 0.95, "lines", 3, {"weights": {"text": 1}})
+    assert str(plain) == "link cora cane 95 % lines seed 3"
+    assert plain.variant is None
+
+
 def test_settings_are_used_and_told(network: TextNetwork) -> None:
     few = Cell("link", "topics", "diffused-text", 0.6, "clean", 0, {"dimensions": 1})
     result = Bench(network).measure(few)

@@ -11,7 +11,13 @@ from sklearn.svm import LinearSVC
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 from vhe.evaluate import classify
-from vhe.evaluate.classify import COSTS, choose_cost, evaluate_classification, split_labels
+from vhe.evaluate.classify import (
+    COSTS,
+    choose_cost,
+    evaluate_classification,
+    map_purity,
+    split_labels,
+)
 from vhe.evaluate.methods import make
 
 
@@ -131,3 +137,11 @@ def test_what_cannot_be_classified_is_refused(labels, share, said) -> None:
 def test_an_embedding_of_texts_knows_their_topic(network: TextNetwork) -> None:
     rows = make("diffused-text", 0).fit(network).embedding_
     assert evaluate_classification(rows, network.labels, 0.3).accuracy > 0.8
+
+
+def test_purity_is_the_share_of_neighbours_with_the_same_label() -> None:
+    points = np.array([[0.0, 0], [0, 1], [9, 0], [9, 1], [50, 50]])
+    assert map_purity(points, ["a", "a", "b", "b", None]) == pytest.approx(1 / 3)
+    many = np.concatenate([np.random.default_rng(0).normal(size=(20, 2)) + 99 * k for k in (0, 1)])
+    assert map_purity(many, ["a"] * 20 + ["b"] * 20) == 1
+    assert map_purity(many, ["a", "b"] * 20) < 0.7

@@ -134,15 +134,11 @@ def detach(words: list[str], results: Path, json: bool) -> int:
         )
     if json:
         print_json({"process": process.pid, "log": log, "results": results})
-    else:
-        print_table(
-            [
-                ("process", process.pid),
-                ("watch", f"tail -f {log}"),
-                ("stop", f"kill {process.pid}"),
-                ("go on", "the same command: what is finished is not run again"),
-            ]
-        )
+    else:  # no table: a command that is folded cannot be copied
+        print(f"process {process.pid} goes on in the background")
+        print(f"watch:  tail -f {log}")
+        print(f"stop:   kill {process.pid}")
+        print("go on:  the same command; what is finished is not run again")
     return 0
 
 
