@@ -103,10 +103,11 @@ def test_in_the_background_the_same_command_runs(
         def __init__(self, command: list[str], **how: object) -> None:
             started.append((command, how))
 
-    monkeypatch.setattr("vhe.cli.reproduce.subprocess.Popen", Process)
     results = tmp_path / "results"
     tokens = [*FEW, "--protocol", "clean", "--results", str(results)]
-    assert main(["reproduce", *tokens, "--background"]) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("vhe.cli.reproduce.subprocess.Popen", Process)
+        assert main(["reproduce", *tokens, "--background"]) == 0
     printed = capsys.readouterr().out
     assert "kill 4321" in printed
     assert f"tail -f {results}.log" in printed
