@@ -30,6 +30,7 @@ demo: $(STAMP) ## learn the network of See Also references of the installed pack
 	@$(BIN)/vhe demo
 
 test: lint ## lint, then run the fast tests (slow ones: .venv/bin/python -m pytest -m slow)
+	@sh tests/browser.sh
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q  # the tensors are tiny: a second thread only waits
 
 lint: $(STAMP) ## check style and types
