@@ -27,7 +27,7 @@ FORMAT = 1
 MANIFEST = "MANIFEST.json"
 LONGEST_NAME = 60  # of a file in a folder
 LARGEST_MANIFEST = 1 << 20  # bytes
-SECONDS_FOR_A_WRITER = 10.0  # a reader waits so long for one that is between its two renames
+SECONDS_FOR_A_WRITER = 10.0  # so long a reader waits for one that is at work
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
@@ -80,14 +80,16 @@ def _write_claimed(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
 
 def read_folder(folder: Path, kind: str) -> dict[str, bytes]:
     """Every file of a folder, after all of them have been checked."""
-    folder = recovered(folder)
-    found = _identity(folder)
-    try:
-        return _read(folder, kind)
-    except VHEError:
-        if _identity(recovered(folder)) == found:
-            raise
-        return _read(folder, kind)  # it was replaced while it was read
+    patience = time.monotonic() + SECONDS_FOR_A_WRITER
+    while True:
+        folder = recovered(folder)
+        found = _identity(folder)
+        try:
+            return _read(folder, kind)
+        except VHEError:
+            replaced = _identity(recovered(folder)) != found  # while it was read
+            if not replaced or time.monotonic() > patience:
+                raise
 
 
 def _read(folder: Path, kind: str) -> dict[str, bytes]:
@@ -134,7 +136,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
         about = folder.stat()
     except OSError:
         return None
-    return about.st_dev, about.st_ino
+    return about.st_ino, about.st_ctime_ns
 
 
 @contextlib.contextmanager
@@ -256,8 +258,8 @@ def _checked(folder: Path, name: str, entry: dict[str, Any]) -> bytes:
     path = folder / name
     if path.is_symlink() or not path.is_file():
         raise VHEError(f"{path}: this file of the folder is missing; take a copy or fit again")
-    data = _bytes(path, entry["bytes"]) if path.stat().st_size == entry["bytes"] else None
-    if data is None or hashlib.sha256(data).hexdigest() != entry["sha256"]:
+    data = _bytes(path, max(0, entry["bytes"]) + 1)
+    if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise VHEError(
             f"{path}: the file has changed since it was written; take a copy or fit again"
         )
@@ -267,7 +269,7 @@ def _checked(folder: Path, name: str, entry: dict[str, Any]) -> bytes:
 def _bytes(path: Path, most: int) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(most)
+            return file.read(min(most, os.fstat(file.fileno()).st_size))
     except OSError as error:
         raise VHEError(f"{path}: the file cannot be read ({error.strerror or error})") from None
 
