@@ -227,6 +227,23 @@ def test_time_left_counts_on_what_the_method_took() -> None:
     assert (duration(5), duration(600), duration(36000)) == ("5 s", "10 min", "10.0 h")
 
 
+@pytest.mark.parametrize(
+    ("task", "method", "settings"),
+    [
+        ("lambda", "vhe", {"homophily": 0.0}),
+        ("alpha", "vhe", {"alpha": 1.0}),
+        ("structure", "vhe", {"structure": "none"}),
+        ("structure", "vhe-paper", {"structure": "none"}),
+    ],
+)
+def test_the_ends_of_what_the_figures_vary_can_be_run(
+    task: str, method: str, settings: dict, network: TextNetwork, tiny: dict
+) -> None:
+    sizes = tiny | {"steps": 2, "check_every": 1} | settings
+    result = Bench(network).measure(Cell(task, "topics", method, 0.9, "clean", 0, sizes))
+    assert 0.3 < result["auc"] <= 1
+
+
 # Several processes
 
 

@@ -47,16 +47,19 @@ def _ratios(results: Sequence[Result], folder: Path) -> list[Picture]:
     """A picture for each dataset: ours drawn through, the paper's dashed."""
     pictures = []
     for dataset in dict.fromkeys(result["dataset"] for result in results):
-        here = [result for result in results if result["dataset"] == dataset]
+        here = [r for r in results if r["dataset"] == dataset and r["method"] in CURVES]
+        if not here:
+            continue
         rules = [p for p in PROTOCOLS if any(r["protocol"] == p for r in here)]
         name = f"ratio-{dataset}.svg"
         with _panels(folder / name, len(rules)) as panels:
             for axes, protocol in zip(panels, rules, strict=True):
                 same = [result for result in here if result["protocol"] == protocol]
                 for method, colour in zip(CURVES, COLOURS, strict=True):
-                    _curve(axes, "link", method, same, colour)
+                    drawn = _curve(axes, "link", method, same, colour)
                     if protocol == "lines":
-                        _published_curve(axes, dataset, method, colour)
+                        label = None if drawn else f"{display(method)}, the paper's"
+                        _published_curve(axes, dataset, method, colour, label)
                 axes.set(title=f"{dataset_name(dataset)}, {protocol}", ylabel="AUC, %")
                 axes.set_xlabel("share of the edges that are seen, %")
                 axes.set_xticks(range(15, 100, 20))
@@ -183,9 +186,9 @@ _DRAWN: dict[Task, Callable[[Sequence[Result], Path], list[Picture]]] = {
 
 def _panels(path: Path, count: int, height: float = PANEL[1]) -> Any:
     """Axes side by side, two in a row."""
-    columns = min(count, 2)
-    rows = -(-count // 2)
-    return drawing(path, (columns * PANEL[0], rows * height), count, columns)
+    columns, rows = min(count, 2), -(-count // 2)
+    width = 2 * PANEL[0] if columns > 1 else 1.4 * PANEL[0]
+    return drawing(path, (width, rows * height), count, columns)
 
 
 def _combinations(results: Sequence[Result]) -> list[tuple[str, str, list[Result]]]:
@@ -207,13 +210,14 @@ def _curve(
     colour: str,
     label: str | None = None,
     scale: float = 100,
-) -> None:
+) -> bool:
+    """Draw a method's AUC by column; false where it has none."""
     values: dict[float, list[float]] = {}
     for result in results:
         if result["method"] == method:
             values.setdefault(scale * column(task, result), []).append(result["auc"])
     if not values:
-        return
+        return False
     shares = sorted(values)
     figures = [Figure.of(values[share]) for share in shares]
     axes.errorbar(
@@ -226,15 +230,18 @@ def _curve(
         elinewidth=0.8,
         label=label or display(method),
     )
+    return True
 
 
-def _published_curve(axes: Any, dataset: str, method: str, colour: str) -> None:
+def _published_curve(axes: Any, dataset: str, method: str, colour: str, label: str | None) -> None:
     if method == "vhe-paper":  # the same curve as VHE's
         return
     shares = [share / 100 for share in range(15, 100, 10)]
     found = {s: figure for s in shares if (figure := published("link", dataset, method, s))}
-    heights = [figure.figure for figure in found.values()]
-    axes.plot([100 * s for s in found], heights, color=colour, linestyle="--", linewidth=0.9)
+    if found:
+        heights = [figure.figure for figure in found.values()]
+        style = {"color": colour, "linestyle": "--", "linewidth": 0.9, "label": label}
+        axes.plot([100 * s for s in found], heights, **style)
 
 
 def _points(axes: Any, places: Any, figures: Sequence[Figure | None], label: str) -> None:

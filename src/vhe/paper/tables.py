@@ -135,11 +135,12 @@ def _entries(
 ) -> dict[tuple[str, Any], Entry]:
     """What stands in the table, by method and column."""
     if task == "degree" and measure == "auc":
-        return {
+        entries = {
             (method, part): Entry(figure)
             for method, figures in by_degree(results).items()
             for part, figure in figures.items()
         }
+        return _with_best(entries, low=False)
     values: dict[tuple[str, Any], list[float]] = {}
     for result in results:
         if measure in result:
