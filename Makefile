@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	if $$p -c "$(GOOD)" >/dev/null 2>&1; then echo $$p; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs bench clean
+.PHONY: help setup demo test lint format docs bench clean torture hashes audit
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -36,6 +36,7 @@ test: lint ## lint, then run the fast tests (slow ones: .venv/bin/python -m pyte
 lint: $(STAMP) ## check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check --select S --ignore S101,S310,S603,S607 src  # the rules of Bandit
 	@$(BIN)/mypy
 
 format: $(STAMP) ## mend style where that can be done by itself
@@ -44,6 +45,17 @@ format: $(STAMP) ## mend style where that can be done by itself
 
 bench: $(STAMP) ## speed as ratios, on the embedded network
 	@$(BIN)/python benchmarks/alignment.py
+
+torture: $(STAMP) ## an hour of kills, full disks, damaged and mutated files; writes docs/reliability.md
+	@VHE_TORTURE=1 OMP_NUM_THREADS=1 nice -n 19 $(BIN)/python -m pytest -q -s tests/torture
+	@$(BIN)/python tests/torture/report.py
+
+hashes: $(STAMP) ## write requirements-release.txt: every package of a release with its checksum
+	@$(BIN)/python docs/release_hashes.py
+
+audit: $(STAMP) ## ask for known vulnerabilities of the pinned versions (needs a connection)
+	@$(BIN)/python -m pip install --quiet pip-audit
+	@$(BIN)/python -m pip_audit --disable-pip --no-deps -r constraints.txt
 
 docs: $(STAMP) ## check that every local link in the documents leads somewhere
 	@$(BIN)/python docs/check_links.py

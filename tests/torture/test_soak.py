@@ -1,0 +1,113 @@
+"""`vhe serve` answers right and wrong questions for a long time, and its memory stays as it was."""
+
+import http.client
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vhe.model import VHE
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+if not Path("/proc/self/status").exists():
+    pytest.skip("memory is read from /proc", allow_module_level=True)
+
+Question = tuple[str, str, str | None, int]  # method, path, body, the status it should have
+
+
+@pytest.fixture
+def server(fitted: VHE, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    fitted.save(tmp_path / "model")
+    command = [sys.executable, "-m", "vhe", "serve", str(tmp_path / "model"), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = ""
+        while not (found := re.search(r"http://127.0.0.1:(\d+)/", said)):
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        yield process, int(found[1])
+        process.terminate()
+
+
+def question(draw: random.Random, n: int) -> Question:
+    a, b = draw.randrange(n), draw.randrange(n)
+    words = " ".join(f"t{draw.randrange(5)}w{draw.randrange(10)}" for _ in range(20))
+    text = json.dumps({"text": words, "k": draw.randrange(1, 20)})
+    return draw.choice(
+        [
+            ("GET", "/", None, 200),
+            ("GET", "/api", None, 200),
+            ("GET", "/api/map", None, 200),
+            ("GET", f"/api/vertices/{a}", None, 200),
+            ("GET", f"/api/vertices/{a}/suggestions?k={1 + b}", None, 200),
+            ("GET", f"/api/vertices?q=t{a % 5}w{b % 10}", None, 200),
+            ("GET", f"/api/vertices?id=v{a}", None, 200),
+            ("GET", f"/api/pairs/{a}/{(a + 1) % n}", None, 200),
+            ("POST", "/api/texts", text, 200),
+            ("GET", f"/api/vertices/{n + a}", None, 404),
+            ("GET", "/api/vertices/seven", None, 422),
+            ("GET", f"/nothing/{a}", None, 404),
+            ("POST", "/api/texts", text[: draw.randrange(len(text))], 422),
+            ("POST", "/api/texts", json.dumps({"text": "unheard of"}), 422),
+            ("POST", "/api/texts", json.dumps({"text": "x" * 2**21}), 413),
+        ]
+    )
+
+
+def megabytes(process: subprocess.Popen[str]) -> float:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def test_server_soak(
+    fitted: VHE,
+    server: tuple[subprocess.Popen[str], int],
+    times: Callable[[int, int], int],
+    figures: dict[str, Any],
+) -> None:
+    process, port = server
+    seconds, draw = times(2, 600), random.Random(0)
+    failures: list[str] = []
+    began = time.monotonic()
+    asked, warm = 0, 0.0
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    while (passed := time.monotonic() - began) < seconds or asked < 50:
+        if not warm and passed > seconds / 10:
+            warm = megabytes(process)
+        method, path, body, wanted = question(draw, len(fitted.network_))
+        asked += 1
+        try:
+            headers = {"Content-Type": "application/json"} if body is not None else {}
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status != wanted:
+                failures.append(f"{method} {path}: {answer.status} instead of {wanted}")
+        except (OSError, http.client.HTTPException) as error:
+            if wanted != 413:  # who sends too much may be cut off
+                failures.append(f"{method} {path}: {error!r}")
+            connection.close()
+    ended = megabytes(process)
+    figures |= {
+        "minutes": round(seconds / 60, 2),
+        "questions": asked,
+        "failures": len(failures),
+        "megabytes_warm": round(warm),
+        "megabytes_at_the_end": round(ended),
+        "growth_percent": round(100 * (ended / warm - 1), 2),
+    }
+    assert failures == []
+    assert process.poll() is None
+    if seconds >= 600:
+        assert ended < 1.05 * warm
