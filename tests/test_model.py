@@ -16,6 +16,7 @@ from sklearn.base import clone
 import vhe
 from vhe.config import VHEConfig
 from vhe.data.network import TextNetwork
+from vhe.data.split import validation_links
 from vhe.errors import VHEError
 from vhe.infer.score import cosine
 from vhe.model import VHE, Suggestion
@@ -274,6 +275,40 @@ def test_probabilities_grow_with_the_score(fitted: VHE, network: TextNetwork) ->
     np.testing.assert_allclose(fitted.predict_proba(swapped), chances[:9], rtol=1e-5)
     assert fitted.predict_proba([]).shape == (0,)
     assert fitted.score([]).shape == (0,)
+
+
+def test_the_reliability_is_kept(fitted: VHE, tmp_path: Path) -> None:
+    curve = fitted.reliability()
+    assert fitted.result_["calibration_error"] == pytest.approx(curve.error)
+    assert (np.diff(curve.probability) > 0).all()
+    assert ((curve.frequency >= 0) & (curve.frequency <= 1)).all()
+    half = (curve.frequency * curve.count).sum() / curve.count.sum()
+    assert half == pytest.approx(0.5)  # as many links as non-links
+    fitted.save(tmp_path / "model")
+    assert VHE.load(tmp_path / "model").reliability().error == pytest.approx(curve.error)
+
+
+def test_a_link_that_is_judged_is_not_read_from(
+    hasty: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The structure that a held-out link is scored with is made without it, and has the rest."""
+    from vhe.nn.joint_structure import JointStructure
+
+    without: list[set[tuple[int, int]]] = []
+    store = JointStructure.store
+
+    def spy(self: JointStructure, left_out: Any = None, **more: Any) -> None:
+        left_out = more.get("without", left_out)
+        if left_out is not None:
+            assert self.prior is not None
+            without.append({tuple(link) for link in network.links[left_out].tolist()})
+        store(self, left_out)
+
+    monkeypatch.setattr(JointStructure, "store", spy)
+    model = hasty(validation=0.1).fit(network)
+    _, validation = validation_links(network.links, 0.1, model.seed_, 256)
+    assert set.union(*without) == {tuple(link) for link in validation.tolist()}
+    assert max(map(len, without)) < len(validation)
 
 
 def test_probabilities_grow_with_the_score_when_there_is_little_to_judge_by(hasty: New) -> None:

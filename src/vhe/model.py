@@ -23,14 +23,14 @@ from vhe.data.pairs import LinkSet
 from vhe.data.split import validation_links
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
-from vhe.evaluate.calibration import sigmoid
+from vhe.evaluate.calibration import ReliabilityCurve, sigmoid
 from vhe.evaluate.contract import CosineMethod
 from vhe.infer import explain as words_behind
 from vhe.infer.embed import GlobalEmbedding, context_pairs, global_embedding
 from vhe.infer.explain import Explanation, Reading
-from vhe.infer.likely import at_density
+from vhe.infer.likely import at_density, known_pairs
 from vhe.infer.neighbours import nearest, partners
-from vhe.infer.score import calibrate
+from vhe.infer.score import calibrate, warped
 from vhe.infer.unseen import (
     AT_ONCE,
     CONTEXTS,
@@ -185,17 +185,26 @@ class VHE(CosineMethod, BaseEstimator):
                 warnings.warn(f"training stopped early: {state.stopped}", stacklevel=2)
 
             judges = validation if len(validation) else links
-            self._calibration = calibrate(
+            structure = trainer.structure
+            if structure is not None:  # the validation links have done their duty
+                structure.use(network.links, state.softness)
+            number = np.flatnonzero(known_pairs(judges, network.links, len(network)))
+
+            def leave_out(rows: NDArray[np.int64]) -> None:
+                if structure is not None:
+                    structure.store(without=number[rows])
+
+            self._calibration, curve = calibrate(
                 model,
                 corpus,
                 LinkSet(links, len(network)),
                 judges,
                 contexts=min(config.contexts, CALIBRATION_CONTEXTS),
                 seed=seed,
+                leave_out=leave_out,
             )
-            if trainer.structure is not None:  # the validation links have done their duty
-                trainer.structure.use(network.links, state.softness)
-                trainer.structure.store()
+            if structure is not None:
+                structure.store()
             self._remember(config, network, corpus, model, seed, state.softness)
             embedding = self._global(config.contexts)
         self.embedding_ = embedding.mean
@@ -208,6 +217,8 @@ class VHE(CosineMethod, BaseEstimator):
             "stopped": state.stopped,
             "validation_auc": state.best_auc,
             "softness": state.softness,
+            "calibration_error": curve.error,
+            "reliability": {f.name: getattr(curve, f.name).tolist() for f in fields(curve)},
         }
         return self
 
@@ -256,8 +267,20 @@ class VHE(CosineMethod, BaseEstimator):
 
     def _probability(self, scores: NDArray[np.float32], balanced: bool) -> NDArray[np.float64]:
         slope, offset = self._calibration
-        even = sigmoid(slope * scores.astype(np.float64) + offset)
+        even = sigmoid(slope * warped(scores) + offset)
         return even if balanced else at_density(even, density(self.network_))
+
+    def reliability(self) -> ReliabilityCurve:
+        """How far the probabilities could be trusted on links that were held out of training.
+
+        As many links as non-links, each half judged by a calibration on the other half. For links
+        of your own that were held out, ``vhe.evaluate(model, test)`` has the same.
+        """
+        self._check_fitted()
+        if "reliability" not in self.result_:
+            raise VHEError("this model was saved without its reliability: fit it again")
+        kept = self.result_["reliability"]
+        return ReliabilityCurve(**{name: np.array(values) for name, values in kept.items()})
 
     def nearest(self, vector_or_id: Any, k: int = 10) -> list[tuple[Hashable, float]]:
         """The vertices of the largest cosine with a vector (d,), or with another vertex.

@@ -8,7 +8,7 @@ from vhe.data.network import TextNetwork
 from vhe.data.pairs import LinkSet
 from vhe.data.text import Corpus
 from vhe.evaluate.calibration import sigmoid
-from vhe.infer.score import calibrate, cosine
+from vhe.infer.score import KNEE, calibrate, cosine, warped
 from vhe.model import VHE
 from vhe.nn.pair_vae import PairVAE
 
@@ -36,14 +36,14 @@ def test_the_cosine_of_long_and_of_short_rows() -> None:
 
 def calibration_of(fitted: VHE, held_out: np.ndarray, seed: int = 0) -> tuple[float, float]:
     known = LinkSet(fitted.network_.links, len(fitted.network_))
-    return calibrate(fitted._model, fitted._corpus, known, held_out, contexts=4, seed=seed)
+    return calibrate(fitted._model, fitted._corpus, known, held_out, contexts=4, seed=seed)[0]
 
 
 def test_probabilities_grow_with_the_score(fitted: VHE) -> None:
     slope, offset = calibration_of(fitted, fitted.network_.links[::3])
     assert slope > 0
     scores = np.linspace(-1, 1, 101)
-    chances = sigmoid(slope * scores + offset)
+    chances = sigmoid(slope * warped(scores) + offset)
     assert (np.diff(chances) > 0).all()
     assert chances[0] < 0.2
     assert chances[-1] > 0.5
@@ -59,7 +59,7 @@ def test_links_and_non_links_weigh_the_same(fitted: VHE) -> None:
     known = LinkSet(links, len(fitted.network_))
     others = others[(others[:, 0] != others[:, 1]) & ~known.linked(*others.T)]
     means = [
-        sigmoid(slope * fitted.score_indices(*pairs.T).astype(np.float64) + offset).mean()
+        sigmoid(slope * warped(fitted.score_indices(*pairs.T)) + offset).mean()
         for pairs in (links, others)
     ]
     assert np.mean(means) == pytest.approx(0.5, abs=0.1)
@@ -93,6 +93,33 @@ def test_a_calibration_of_next_to_nothing_is_finite(
     model.start(corpus, 0)
     everything, nothing = network.links, network.links[:0]
     for known, held_out in ((nothing, everything), (everything[1:], everything[:1])):
-        slope, offset = calibrate(model, corpus, LinkSet(known, n), held_out, contexts=2, seed=0)
+        (slope, offset), curve = calibrate(
+            model, corpus, LinkSet(known, n), held_out, contexts=2, seed=0
+        )
         assert np.isfinite([slope, offset]).all()
+        assert 0 <= curve.error <= 1
         assert slope >= 0  # a higher score is never a lower probability
+
+
+def test_the_warped_score_is_straight_and_then_a_logarithm() -> None:
+    small = np.linspace(-0.01, 0.01, 5)
+    np.testing.assert_allclose(warped(small), small / KNEE, rtol=1e-2)
+    np.testing.assert_allclose(np.diff(warped(np.array([2.0, 4.0]))), np.log(2), rtol=1e-2)
+    assert (np.diff(warped(np.linspace(-1, 1, 99))) > 0).all()
+    assert warped(np.float32(0.3)).dtype == np.float64
+
+
+def test_a_few_held_out_links_are_left_out_at_a_time(fitted: VHE) -> None:
+    held_out = fitted.network_.links[::4]
+    known = LinkSet(fitted.network_.links, len(fitted.network_))
+    told: list[int] = []
+
+    def leave_out(rows: np.ndarray) -> None:
+        assert 0 < len(rows) <= len(held_out) / 2
+        told.extend(rows.tolist())
+
+    _, curve = calibrate(
+        fitted._model, fitted._corpus, known, held_out, contexts=2, seed=0, leave_out=leave_out
+    )
+    assert sorted(told) == list(range(len(held_out)))
+    assert curve.count.sum() == pytest.approx(2 * 10 * len(held_out), rel=1e-6)

@@ -40,6 +40,6 @@ class JointStructure:
         return self.prior.coupling(without).posterior_mean(codes, rounds)
 
     @torch.no_grad()
-    def store(self) -> None:
-        """Put the posterior means into the model's table."""
-        self.model.structure.weight.copy_(self.mean(rounds=ROUNDS))
+    def store(self, without: NDArray[np.int64] | None = None) -> None:
+        """Put the posterior means, without some links, into the model's table."""
+        self.model.structure.weight.copy_(self.mean(without, rounds=ROUNDS))
