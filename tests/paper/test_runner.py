@@ -1,6 +1,7 @@
 """The runner: interrupted, killed, given damaged files, without data; it always goes on rightly."""
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from vhe.data.datasets import DATASETS, Dataset, load
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 from vhe.evaluate.cells import Bench, Cell
@@ -192,19 +194,44 @@ def test_data_that_cannot_be_had_are_tried_once_and_leave_no_file(
 ) -> None:
     tried = []
 
-    def load(name: str) -> TextNetwork:
+    def some(name: str) -> TextNetwork:
         tried.append(name)
         if name == "zhihu":
             raise VHEError("zhihu/data.txt could not be downloaded.")
         return network
 
     lost = [Cell("link", "zhihu", "tfidf", 0.55, "lines", seed) for seed in (0, 1)]
-    tally, said = go([*lost, *CELLS[:2]], load)
+    tally, said = go([*lost, *CELLS[:2]], some)
     assert tally.done == 2
     assert list(tally.skipped.values()) == [2]
     assert tried == ["zhihu", "cora"]
     assert len([line for line in said if "could not be downloaded" in line]) == 1
     assert not list(tmp_path.rglob("zhihu*"))
+
+
+def test_zhihu_runs_where_its_text_is_and_is_the_published_one(
+    go, network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def blob(text: str) -> str:
+        content = text.encode()
+        return "git:" + hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+    texts = "\n".join(network.texts) + "\n"
+    graph = "\n".join(f"{i}\t{j}" for i, j in network.edges) + "\n"
+    folder = tmp_path / "data" / "zhihu"
+    folder.mkdir(parents=True)
+    (folder / "graph.txt").write_text(graph)
+    published = Dataset("", "zhihu", {"data.txt": blob(texts), "graph.txt": blob(graph)})
+    monkeypatch.setitem(DATASETS, "zhihu", published)
+    monkeypatch.setenv("VHE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("VHE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("VHE_DATA_URL", (tmp_path / "nowhere").as_uri())
+    cells = [Cell("link", "zhihu", "tfidf", 0.55, "lines", 0)]
+    assert "could not be downloaded" in next(iter(go(cells, load)[0].skipped))
+    (folder / "data.txt").write_text(texts.replace("t0w1", "t0w2", 1))
+    assert "checksum differs" in next(iter(go(cells, load)[0].skipped))
+    (folder / "data.txt").write_text(texts)
+    assert go(cells, load)[0] == Tally(done=1)
 
 
 def test_methods_that_cannot_do_it_are_left_out(go, monkeypatch: pytest.MonkeyPatch) -> None:
