@@ -43,13 +43,19 @@ Make = Callable[..., Trainer]
 def make(network: TextNetwork, corpus: Corpus, config: VHEConfig) -> Make:
     """A new trainer of a new model; the same arguments make the same one."""
 
-    def new(seed: int = 1, folder: Path | None = None, report: Any = None, **changes: Any):
+    def new(
+        seed: int = 1,
+        folder: Path | None = None,
+        report: Any = None,
+        writes: bool = True,
+        **changes: Any,
+    ):
         settings = {"steps": STEPS, "check_every": CHECK_EVERY, "batch_size": 32} | changes
         chosen = config.replace(**settings)
         links, validation = validation_links(network.links, chosen.validation, seed, 100)
         model = PairVAE(chosen, len(corpus.vocabulary), len(network), pi0=0.05)
         model.start(corpus, seed)
-        options = {} if report is None else {"report": report}
+        options = {"writes": writes} | ({} if report is None else {"report": report})
         return Trainer(model, corpus, links, validation, seed=seed, folder=folder, **options)
 
     return new
@@ -183,6 +189,18 @@ def test_nothing_is_written_without_a_folder(
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(VHEError, match="no folder"):
         trainer.resume()
+
+
+def test_one_of_several_processes_writes(make: Make, tmp_path: Path) -> None:
+    writer = make(folder=tmp_path / "kept")
+    writer.run()
+    before = (tmp_path / "kept" / "MANIFEST.json").read_bytes()
+    reader = make(folder=tmp_path / "kept", writes=False)
+    reader.resume()
+    assert reader.state.step == STEPS
+    reader.state = TrainingState()
+    reader.run()
+    assert (tmp_path / "kept" / "MANIFEST.json").read_bytes() == before
 
 
 def test_the_seed_is_kept(make: Make, tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ class Trainer:
         the links to learn from, and those that only judge; they share none
     folder
         where the training is kept so that it can be resumed; None keeps it nowhere
+    writes
+        whether this process is the one that writes there, where several train together
     report
         is told the step, and at times a few words on how it goes
     """
@@ -90,11 +92,13 @@ class Trainer:
         *,
         seed: int,
         folder: Path | None = None,
+        writes: bool = True,
         report: Callable[[int, str | None], None] = lambda step, note: None,
     ) -> None:
         config = model.config
         self.model, self.corpus, self.config, self.seed = model, corpus, config, seed
         self.links, self.validation, self.folder, self.report = links, validation, folder, report
+        self.kept_in = folder if writes else None
         self._refuse_what_does_not_fit()
         self.link_set = LinkSet(links, len(corpus))
         self.sampler = PairSampler(
@@ -121,7 +125,7 @@ class Trainer:
 
         Afterwards the model has the weights that did best on the validation links.
         """
-        with contextlib.nullcontext() if self.folder is None else claimed(self.folder, "lock"):
+        with contextlib.nullcontext() if self.kept_in is None else claimed(self.kept_in, "lock"):
             return self._run()
 
     def _run(self) -> TrainingState:
@@ -251,7 +255,7 @@ class Trainer:
 
     def keep(self) -> None:
         """Write all that is needed to go on from here."""
-        if self.folder is None:
+        if self.kept_in is None:
             return
         tensors = {f"best.{name}": value for name, value in self.best.items()}
         tensors |= {f"model.{name}": value for name, value in self.model.state_dict().items()}
@@ -266,7 +270,7 @@ class Trainer:
             "state": asdict(self.state),
         }
         files = {"training.json": json_bytes(about), "training.safetensors": tensor_bytes(tensors)}
-        write_folder(self.folder, files, TRAINING)
+        write_folder(self.kept_in, files, TRAINING)
 
     def _digest(self) -> str:
         """What tells one network from another: its texts and its links."""
