@@ -371,6 +371,66 @@ def test_where_everything_is_linked_nothing_is_suggested(hasty: New) -> None:
     assert model.suggest_links("a") == []
 
 
+def test_suggestions_for_everybody(fitted: VHE, network: TextNetwork) -> None:
+    table = fitted.suggest_all(k=3)
+    assert list(table.columns) == ["source", "target", "probability", "text"]
+    assert len(table) == 3 * len(network)
+    for name in ("v0", "v31"):
+        rows = table[table["source"] == name]
+        wanted = fitted.suggest_links(name, k=3)
+        assert rows["target"].tolist() == [s.id for s in wanted]
+        assert rows["probability"].tolist() == pytest.approx([s.probability for s in wanted])
+        assert rows["text"].tolist() == [s.text for s in wanted]
+    assert len(fitted.suggest_all(k=0)) == 0
+
+
+def test_the_nearest_vertices(fitted: VHE) -> None:
+    near = fitted.nearest("v7", k=4)
+    others = [f"v{j}" for j in range(60) if j != 7]
+    scores = fitted.score([("v7", other) for other in others])
+    best = np.argsort(-scores, kind="stable")[:4]
+    assert [vertex for vertex, _ in near] == [others[j] for j in best]
+    assert [cosine for _, cosine in near] == pytest.approx(scores[best].tolist(), abs=1e-5)
+    assert fitted.nearest(fitted.embedding_[7], k=5)[0] == ("v7", pytest.approx(1))
+    assert len(fitted.nearest("v7", k=1000)) == 59
+    with pytest.raises(VHEError, match="shape"):
+        fitted.nearest(np.zeros(3))
+    with pytest.raises(VHEError, match="k"):
+        fitted.nearest("v7", k=-1)
+
+
+def test_probabilities_in_the_network_are_bayes_rule(fitted: VHE, network: TextNetwork) -> None:
+    pairs = [("v0", "v5"), ("v0", "v1"), ("v3", "v8")]
+    even, sparse = fitted.predict_proba(pairs), fitted.predict_proba(pairs, balanced=False)
+    share = len(network.links) / (60 * 59 / 2)
+    odds = even / (1 - even) * share / (1 - share)
+    np.testing.assert_allclose(sparse, odds / (1 + odds), rtol=1e-6)
+
+
+# --- to other libraries
+
+
+def test_networks_with_their_embedding(fitted: VHE, network: TextNetwork) -> None:
+    graph = fitted.to_networkx()
+    assert set(graph.nodes) == set(network.ids)
+    assert graph.number_of_edges() == network.to_networkx().number_of_edges()
+    np.testing.assert_array_equal(graph.nodes["v4"]["embedding"], fitted.embedding_[4])
+    assert graph.nodes["v4"]["text"] == network.texts[4]
+    vertices, edges = fitted.to_pandas()
+    np.testing.assert_array_equal(np.stack(vertices["embedding"]), fitted.embedding_)
+    np.testing.assert_array_equal(np.stack(vertices["std"]), fitted.embedding_std_)
+    assert vertices["id"].tolist() == list(network.ids)
+    assert len(edges) == len(network.edges)
+
+
+def test_pyg_with_the_embedding(fitted: VHE, network: TextNetwork) -> None:
+    pytest.importorskip("torch_geometric")
+    data = fitted.to_pyg()
+    np.testing.assert_array_equal(data.x.numpy(), fitted.embedding_)
+    np.testing.assert_array_equal(data.x_std.numpy(), fitted.embedding_std_)
+    assert data.ids == list(network.ids)
+
+
 # --- mistakes
 
 
@@ -429,6 +489,16 @@ def test_a_model_that_is_not_fitted(new: New, tmp_path: Path) -> None:
         lambda: model.score([("a", "b")]),
         lambda: model.predict_proba([("a", "b")]),
         lambda: model.suggest_links("a"),
+        model.suggest_all,
+        model.reliability,
+        lambda: model.nearest("a"),
+        lambda: model.explain("a", "b"),
+        lambda: model.explain_texts("a", "b"),
+        lambda: model.embed_texts(["a"]),
+        lambda: model.add_vertices({"a": "b"}),
+        model.to_networkx,
+        model.to_pandas,
+        model.to_pyg,
         lambda: model.save(tmp_path / "model"),
     ):
         with pytest.raises(VHEError, match="not fitted"):

@@ -5,7 +5,7 @@ import pytest
 
 from vhe.data.network import TextNetwork
 from vhe.evaluate.contract import CosineMethod
-from vhe.infer import likely
+from vhe.infer import neighbours
 from vhe.infer.likely import at_density, known_pairs, likely_links, without_repeats
 
 
@@ -39,7 +39,7 @@ def network(n: int, links: np.ndarray) -> TextNetwork:
 def test_the_best_of_all_pairs_without_a_link(
     k: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(likely, "SCORES_AT_ONCE", at_once)
+    monkeypatch.setattr(neighbours, "SCORES_AT_ONCE", at_once)
     rng = np.random.default_rng(0)
     n = 23
     whole = network(n, rng.integers(n, size=(60, 2)))

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vhe.infer.neighbours import partners
+
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
     from vhe.evaluate.contract import Method
     from vhe.model import VHE
 
-SCORES_AT_ONCE = 2**22  # the largest score matrix held at a time
 SAME_TEXT = 0.5  # TF-IDF cosine from which two texts say much the same
 OF_ONE_LABEL = 2  # pairs between the same two labels, so that no corner of the network has them all
 
@@ -25,22 +26,10 @@ def likely_links(model: VHE, network: TextNetwork, k: int) -> tuple[np.ndarray, 
     pairs : (m, 2) int64, i < j, the likeliest first
     probability : (m,)
     """
-    n = len(network)
-    k = min(k, n - 1)
-    everyone = np.arange(n)
-    ends = np.concatenate([network.links, network.links[:, ::-1]])  # (2m, 2)
-    found = [np.zeros((0, 2), dtype=np.int64)]
-    step = max(SCORES_AT_ONCE // max(n, 1), 1)
-    for start in range(0, n if k > 0 else 0, step):
-        sources = everyone[start : start + step]
-        scores = np.array(model.score_matrix(sources, everyone), dtype=np.float64)  # (b, n)
-        scores[sources - start, sources] = -np.inf
-        known = ends[(ends[:, 0] >= start) & (ends[:, 0] < start + step)]
-        scores[known[:, 0] - start, known[:, 1]] = -np.inf
-        best = np.argpartition(-scores, k - 1, axis=1)[:, :k]  # (b, k)
-        rows, columns = np.nonzero(np.isfinite(np.take_along_axis(scores, best, axis=1)))
-        found.append(np.column_stack([sources[rows], best[rows, columns]]))
-    pairs = np.unique(np.sort(np.concatenate(found), axis=1), axis=0)
+    partner, _ = partners(np.asarray(model.embedding_), network.links, k)
+    source, place = np.nonzero(partner >= 0)
+    pairs = np.column_stack([source, partner[source, place]])
+    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
     probability = np.asarray(model.probability_indices(pairs[:, 0], pairs[:, 1]), dtype=np.float64)
     order = np.argsort(-probability, kind="stable")
     return pairs[order], probability[order]

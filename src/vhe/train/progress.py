@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import time
 from types import TracebackType
@@ -23,7 +24,7 @@ class Progress:
         self._started = self._said = time.monotonic()
 
     def __enter__(self) -> Self:
-        if self.show and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        if self.show and (sys.stderr.isatty() or _in_notebook()):
             from rich import progress
             from rich.console import Console
 
@@ -67,3 +68,12 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def _in_notebook() -> bool:
+    """Whether a bar can be drawn below a cell: rich needs ipywidgets for that."""
+    if "ipykernel" not in sys.modules or importlib.util.find_spec("ipywidgets") is None:
+        return False
+    from rich.console import Console
+
+    return Console(stderr=True).is_jupyter
