@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -35,9 +37,9 @@ def clusters(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
     return rows.astype(np.float32)
 
 
-def seconds(work: object, *arguments: object) -> tuple[float, object]:
+def seconds(work: Callable[..., Any], *arguments: object) -> tuple[float, Any]:
     began = time.perf_counter()
-    result = work(*arguments)  # type: ignore[operator]
+    result = work(*arguments)
     return time.perf_counter() - began, result
 
 

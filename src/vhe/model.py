@@ -653,7 +653,7 @@ def _columns(pairs: Iterable[Pair]) -> tuple[list[Hashable], list[Hashable]]:
 def _checked_k(k: object) -> int:
     if not (is_whole(k) and k >= 0):  # type: ignore[operator]
         raise VHEError(f"k is {k!r}, but it has to be a whole number of at least 0")
-    return int(k)  # type: ignore[call-overload, no-any-return]
+    return int(k)  # type: ignore[call-overload]
 
 
 def snippet(text: str) -> str:

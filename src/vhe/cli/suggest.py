@@ -57,7 +57,7 @@ def suggest(
         with answers_only(json):
             fitted = read_model(model)
             table = fitted.suggest_all(k)
-            write_table(out, {name: table[name].tolist() for name in table})
+            write_table(out, {str(name): table[name].tolist() for name in table})
         if json:
             print_json({"file": out, "links": len(table), "vertices": len(fitted.network_)})
         else:

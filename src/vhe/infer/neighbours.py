@@ -24,8 +24,8 @@ Vertices = NDArray[np.int64]
 def nearest(rows: Vectors, vector: Vectors, k: int) -> tuple[Vertices, Vectors]:
     """The ``k`` rows (n, d) with the largest cosine to a vector (d,), and the cosines."""
     length = np.linalg.norm(rows, axis=1) * np.linalg.norm(vector)
-    cosine = rows @ vector / np.where(length > 0, length, 1)
-    best = np.argsort(-cosine, kind="stable")[:k]
+    cosine = (rows @ vector / np.where(length > 0, length, 1)).astype(np.float32)
+    best = np.argsort(-cosine, kind="stable")[:k].astype(np.int64)
     return best, cosine[best]
 
 

@@ -135,11 +135,12 @@ class Residents:
         weight = np.concatenate([np.repeat(strength, 2), softness.ravel()])
         theirs = i >= n
         coupling = sparse.csr_array((weight[theirs], (i[theirs] - n, j[theirs])), shape=(k, n + k))
-        total = precision + coupling.sum(axis=1)
+        total: NDArray[np.float64] = precision + coupling.sum(axis=1)
         inflow = precision[:, None] * own + coupling[:, :n] @ self.structure
-        system = sparse.dia_array((total[None], [0]), shape=(k, k)) - coupling[:, n:]
+        system = sparse.diags_array(total) - coupling[:, n:]
         mean = splu(system.tocsc()).solve(inflow.astype(np.float64))
-        return mean.astype(np.float32), 1 / total, precision / total
+        variance, share = (1 / total).astype(np.float32), (precision / total).astype(np.float32)
+        return mean.astype(np.float32), variance, share
 
     def own_share(self, vertex: int) -> float:
         """The share of its own text in the joint posterior of a resident: Λ / (Λ + Σ s)."""
