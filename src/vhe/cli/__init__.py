@@ -50,7 +50,7 @@ VERBS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
     ),
     (
         reproduce.reproduce,
-        "[link|classify|unseen|degree|lambda|alpha|structure|tsne|all]",
+        "[link|classify|unseen|degree|...|all]",
         "link --datasets cora --methods tfidf,vhe --seeds 0-2",
     ),
     (reproduce.report, "", "--results results --out docs/results"),

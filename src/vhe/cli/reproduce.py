@@ -32,16 +32,18 @@ def reproduce(
 ) -> int:
     """Run the experiments behind the paper's tables and figures.
 
+    Tables: link, classify, unseen. Figures: degree (AUC by number of links),
+    lambda and alpha (influence of the two settings), structure (with and without
+    its embedding), tsne (a map, coloured by label).
+
     Every measurement is a file of its own. What is finished is not run again, so
-    that Ctrl-C does no harm: the same command goes on. A seed comes after the other:
-    stop early, and every table is begun. All of it takes days.
+    that Ctrl-C does no harm: the same command goes on. Seeds come one after the
+    other: stop early, and every table is begun. All of it takes days.
 
     Parameters
     ----------
     task
-        tables: link, classify, unseen; figures: degree (AUC by number of links), lambda and alpha
-        (influence of the two settings), structure (without its embedding), tsne (a map with
-        labels); all when left out
+        the table or figure of the paper; all when left out
     datasets
         a dataset, or several with commas between, as cora,hepth; all when left out
     methods
