@@ -16,6 +16,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reliability"
 LONG = bool(os.environ.get("VHE_TORTURE"))
+# Programs that tests run in processes of their own, and what these import.
+collect_ignore = ["attacks.py", "forked.py", "fuzz.py", "hard.py", "kill.py", "report.py"]
 
 
 @pytest.fixture
