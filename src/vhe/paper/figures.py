@@ -77,13 +77,14 @@ def _ratios(results: Sequence[Result], folder: Path) -> list[Picture]:
 
 def _degrees(results: Sequence[Result], folder: Path) -> list[Picture]:
     shown = _combinations(results)
+    colours = dict(zip(in_order(r["method"] for r in results), COLOURS, strict=False))
     with _panels(folder / "degree.svg", len(shown)) as panels:
         for axes, (dataset, protocol, same) in zip(panels, shown, strict=True):
             found = by_degree(same)
             for k, method in enumerate(in_order(found)):
                 figures = found[method]
                 places = np.arange(len(figures)) + (k - (len(found) - 1) / 2) * 0.25
-                _points(axes, places, list(figures.values()), display(method))
+                _points(axes, places, list(figures.values()), display(method), colours[method])
                 axes.set_xticks(range(len(figures)), list(figures))
             axes.set(title=f"{dataset_name(dataset)}, {protocol}", ylabel="AUC, %")
             axes.set_xlabel("links of a vertex (quartiles)")
@@ -135,7 +136,7 @@ def _structure(results: Sequence[Result], folder: Path) -> list[Picture]:
                 ]
                 places = np.arange(len(bars)) + (k - 0.5) * 0.25
                 label = f"{'without' if without else 'with'} structure embedding"
-                _points(axes, places, figures, label)
+                _points(axes, places, figures, label, COLOURS[k])
             names = [f"{dataset_name(d)}\n{display(m).replace(', ', chr(10))}" for d, m in bars]
             axes.set_xticks(range(len(bars)), names)
             axes.set(title=protocol, ylabel="AUC, %")
@@ -244,13 +245,16 @@ def _published_curve(axes: Any, dataset: str, method: str, colour: str, label: s
         axes.plot([100 * s for s in found], heights, **style)
 
 
-def _points(axes: Any, places: Any, figures: Sequence[Figure | None], label: str) -> None:
+def _points(
+    axes: Any, places: Any, figures: Sequence[Figure | None], label: str, colour: str
+) -> None:
     here = [(place, figure) for place, figure in zip(places, figures, strict=True) if figure]
     axes.errorbar(
         [place for place, _ in here],
         [100 * figure.mean for _, figure in here],
         yerr=[100 * (figure.deviation or 0) for _, figure in here],
         fmt="o",
+        color=colour,
         markersize=4,
         elinewidth=1,
         capsize=2,
