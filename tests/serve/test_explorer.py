@@ -16,10 +16,19 @@ def test_suggestions_are_those_of_the_model(explorer: Explorer, fitted: VHE) -> 
     wanted = fitted.suggest_links("v3", 5)
     assert answer["id"] == "v3"
     assert [link["id"] for link in answer["links"]] == [s.id for s in wanted]
-    assert [link["probability"] for link in answer["links"]] == [s.probability for s in wanted]
+    chances = [link["probability"] for link in answer["links"]]
+    assert chances == pytest.approx([s.probability for s in wanted])
     assert [fitted.network_.ids[link["number"]] for link in answer["links"]] == [
         s.id for s in wanted
     ]
+
+
+def test_every_vertex_that_has_no_link_can_be_suggested(explorer: Explorer, fitted: VHE) -> None:
+    answer = explorer.suggestions(4, 1000)
+    linked = {link["number"] for link in explorer.vertex(4)["links"]}
+    assert {link["number"] for link in answer["links"]} == set(range(60)) - linked - {4}
+    wanted = [s.id for s in fitted.suggest_links("v4", 1000)]
+    assert [link["id"] for link in answer["links"]] == wanted
 
 
 def test_a_vertex_has_its_text_and_its_links(explorer: Explorer, fitted: VHE) -> None:

@@ -64,6 +64,7 @@ def serve(
         from vhe.train.machine import using_threads
 
         explorer = Explorer(fitted, place(fitted, seed))
+        explorer.warm_up()
         app = make_app(explorer, token=token, hosts=server.LOOPBACK | {host} if alone else None)
         shown = f"[{host}]" if ":" in host else host
         secret = f"?token={quote(token, safe='')}" if token else ""

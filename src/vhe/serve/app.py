@@ -25,7 +25,7 @@ from vhe import __version__
 from vhe.data.checked import counted
 from vhe.errors import VHEError
 from vhe.serve.docs import docs_page
-from vhe.serve.explorer import Explorer, UnknownVertexError
+from vhe.serve.explorer import Answer, Explorer, UnknownVertexError
 from vhe.serve.figures import escaped
 from vhe.serve.report import page_file
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LARGEST = 2**20  # bytes of a request's body
+ON_THE_SPOT = 10_000  # vertices up to which suggestions are a matter of milliseconds
 FILES = {
     name: {"css": "text/css", "js": "text/javascript"}[name.rpartition(".")[2]]
     for name in (
@@ -91,11 +92,17 @@ def make_app(
         docs_url=None,
         redoc_url=None,
     )
-    # One thread for what is quick and one for the model's network: nobody who asks for
-    # suggestions waits for somebody's text, and torch is never asked two things at once.
-    quick, thorough = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+    # The neural network has a thread of its own: nobody who asks for suggestions waits for
+    # somebody's text, and it is never asked two things at once. What takes a few milliseconds is
+    # answered on the spot, because changing threads would take longer.
+    thorough = ThreadPoolExecutor(1)
+    quick = ThreadPoolExecutor(1) if len(explorer) > ON_THE_SPOT else None
 
-    async def answered(pool: ThreadPoolExecutor, ask: Callable[..., Any], *of: object) -> Json:
+    async def answered(
+        pool: ThreadPoolExecutor | None, ask: Callable[..., Answer], *of: Any
+    ) -> Json:
+        if pool is None:
+            return Json(ask(*of))
         return Json(await asyncio.get_running_loop().run_in_executor(pool, ask, *of))
 
     whole_map = gzip.compress(Json(explorer.map).body, 6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from vhe.data.text import tokenize
 from vhe.errors import VHEError
+from vhe.evaluate.contract import unit_rows
 from vhe.model import density
 from vhe.serve.report import first_words, grouped_labels, page_data
 
@@ -43,11 +45,13 @@ class Explorer:
     def __init__(self, model: VHE, coordinates: np.ndarray) -> None:
         self.model, self.network = model, model.network_
         self.uncertainty = model.embedding_std_.mean(axis=1)  # (n,)
+        self._unit = unit_rows(model.embedding_)  # (n, d)
         ids, texts = self.network.ids, self.network.texts
         self._words = {str(i): k for k, i in enumerate(ids)}
         self._words |= {i: k for k, i in enumerate(ids) if isinstance(i, str)}
         self._names = [str(i).lower() for i in ids]
         self._texts = [text.lower() for text in texts]
+        self._beginnings = [first_words(text, 100) for text in texts]
         self._vocabulary = frozenset(model._corpus.vocabulary)
         ends = np.concatenate([self.network.links, self.network.links[:, ::-1]])
         ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
@@ -61,6 +65,13 @@ class Explorer:
         self.suggestions = lru_cache(REMEMBERED)(self._suggestions)
         self.pair = lru_cache(REMEMBERED)(self._pair)
         self.search = lru_cache(REMEMBERED // 8)(self._search)
+
+    def warm_up(self) -> None:
+        """Ask everything once, so that nobody has to wait for what only the first answer needs."""
+        with suppress(VHEError):  # a network of one vertex, or without a word
+            self.suggestions(0, 1)
+            self.pair(0, len(self) - 1)
+            self.place(max(self.network.texts, key=len), 1)
 
     def __len__(self) -> int:
         return len(self.network)
@@ -116,11 +127,22 @@ class Explorer:
         }
 
     def _suggestions(self, number: int, k: int) -> Answer:
-        """Likely links of a vertex that are not there, the likeliest first."""
+        """Likely links of a vertex that are not there, the likeliest first.
+
+        As `VHE.suggest_links` has them, with rows that were scaled once for all.
+        """
         self._check(number)
-        found = self.model.suggest_links(self.network.ids[number], k)
-        lines = self._lines([(s.id, s.probability) for s in found], "probability")
-        return self._line(number) | {"links": lines}
+        scores = self._unit @ self._unit[number]
+        scores[self._links[number]] = scores[number] = -np.inf
+        k = min(k, len(self) - 1 - len(self._links[number]))
+        best = np.argpartition(-scores, k - 1)[:k] if k else np.zeros(0, dtype=np.int64)
+        best = best[np.lexsort((best, -scores[best]))]
+        chances = self.model._probability(scores[best], balanced=False)
+        links = [
+            self._line(j) | {"probability": p}
+            for j, p in zip(best.tolist(), chances.tolist(), strict=True)
+        ]
+        return self._line(number) | {"links": links}
 
     def _pair(self, source: int, target: int) -> Answer:
         """The probability of a link, and the words of both texts that speak for it."""
@@ -173,13 +195,12 @@ class Explorer:
             )
 
     def _line(self, number: int, whole: bool = False) -> Answer:
-        text = self.network.texts[number]
         labels = self.network.labels
         return {
             "number": number,
             "id": plain(self.network.ids[number]),
             "label": None if labels is None else plain(labels[number]),
-            "text": text if whole else first_words(text, 100),
+            "text": (self.network.texts if whole else self._beginnings)[number],
         }
 
     def _lines(self, found: Iterable[tuple[Hashable, float]], figure: str) -> list[Answer]:

@@ -7,6 +7,7 @@ import errno
 import ipaddress
 import os
 import socket
+import sys
 from typing import Any
 
 import uvicorn
@@ -86,6 +87,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 def serve(app: Guard, bound: socket.socket, protocol: type[H11Protocol] = Patient) -> None:
     """Answer until Ctrl-C."""
+    sys.setswitchinterval(0.001)  # an answer that is ready does not wait long for torch's thread
     server(app, protocol).run(sockets=[bound])
 
 
