@@ -212,6 +212,7 @@ class Contextual(CosineMethod):
             "steps": 1000,
             "check_every": 50,
             "patience": 6,
+            "validation": 0.05,  # a learned table never hears of these links
         }
         self.config = self.sized(VHEConfig.from_dict({**usual, **self.settings, **settings}))
 
