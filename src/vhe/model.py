@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import pandas
     from torch_geometric.data import Data
 
-MOST_VALIDATION_LINKS = 256
+MOST_VALIDATION_LINKS = 512
 CALIBRATION_CONTEXTS = 4
 SNIPPET = 80  # characters of a text that a suggestion shows
 
@@ -206,7 +206,12 @@ class VHE(CosineMethod, BaseEstimator):
             if structure is not None:
                 structure.store()
             self._remember(config, network, corpus, model, seed, state.softness)
-            embedding = self._global(config.contexts)
+            if structure is not None and config.embeds_jointly:
+                mean = model.structure.weight.detach().cpu().numpy()
+                variance = np.repeat(structure.variance(seed)[:, None], mean.shape[1], axis=1)
+                embedding = GlobalEmbedding(mean.copy(), variance)
+            else:
+                embedding = self._global(config.contexts)
         self.embedding_ = embedding.mean
         self.embedding_std_ = np.sqrt(embedding.variance)
         self.history_ = state.history
@@ -231,8 +236,9 @@ class VHE(CosineMethod, BaseEstimator):
     ) -> Any:
         """The embedding of some vertices, or of all: (k, d), and its deviation if asked for.
 
-        ``contexts`` averages over that many other vertices anew, "all" is exact; None gives the
-        embedding that was made when the model was fitted.
+        ``contexts`` averages the local embeddings over that many other vertices, as the paper
+        does, "all" over all of them; None gives the embedding that was made when the model was
+        fitted.
         """
         self._check_fitted()
         mean, std = self.embedding_, self.embedding_std_
