@@ -10,19 +10,19 @@ percentile of the suggestions; questions that ask the neural network wait in a l
 from __future__ import annotations
 
 import argparse
-import http.client
+import asyncio
 import json
 import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 CLIENTS, QUESTIONS = 64, 10_000
 MIX = {"suggestions": 0.5, "vertex": 0.2, "search": 0.1, "pair": 0.1, "text": 0.1}
 VERTICES, LINKS, WORDS, VOCABULARY = 2277, 5214, 90, 6000  # Cora
@@ -37,7 +37,7 @@ def main() -> None:
         command = [sys.executable, "-m", "vhe", "serve", str(model), "--port", "0"]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
             try:
-                print(measure(port_of(server)))
+                print(asyncio.run(measure(port_of(server))))
             finally:
                 server.terminate()
 
@@ -65,62 +65,57 @@ def port_of(server: subprocess.Popen[str]) -> int:
     raise SystemExit("the server did not start")
 
 
-def measure(port: int) -> str:
+async def ask(reader: Reader, writer: Writer, path: str, body: bytes = b"") -> tuple[int, bytes]:
+    """One question over a connection that stays open: the status and the body of the answer."""
+    head = f"{'POST' if body else 'GET'} {path} HTTP/1.1\r\nHost: localhost\r\n"
+    if body:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    writer.write(head.encode() + b"\r\n" + body)
+    answer = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", answer)
+    assert length is not None
+    return int(answer[9:12]), await reader.readexactly(int(length[1]))
+
+
+async def measure(port: int) -> str:
     """Ask everything; a table of milliseconds a kind of question."""
     rng = np.random.default_rng(1)
-    first = http.client.HTTPConnection("127.0.0.1", port)
-    first.request("GET", "/api")
-    n = json.load(first.getresponse())["vertices"]
-    kinds = iter(rng.choice(list(MIX), p=list(MIX.values()), size=QUESTIONS).tolist())
-    numbers = iter(rng.integers(n, size=(QUESTIONS, 2)).tolist())
-    lock = threading.Lock()
+    _, about = await ask(*await asyncio.open_connection("127.0.0.1", port), "/api")
+    n = json.loads(about)["vertices"]
+    kinds = rng.choice(list(MIX), p=list(MIX.values()), size=QUESTIONS).tolist()
+    questions = iter(zip(kinds, rng.integers(n, size=(QUESTIONS, 2)).tolist(), strict=True))
     took: dict[str, list[float]] = defaultdict(list)
     failed: list[str] = []
 
-    def client() -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        while True:
-            with lock:
-                kind, (a, b) = next(kinds, ""), next(numbers, (0, 0))
-            if not kind:
-                return
-            body = None
-            path = {
-                "suggestions": f"/api/vertices/{a}/suggestions",
-                "vertex": f"/api/vertices/{a}",
-                "search": f"/api/vertices?q=w{b}",
-                "pair": f"/api/pairs/{a}/{b}",
-                "text": "/api/texts",
-            }[kind]
-            if kind == "text":
-                body = json.dumps({"text": " ".join(f"w{k}" for k in range(a % 50, a % 50 + 40))})
+    async def client() -> None:
+        connection = await asyncio.open_connection("127.0.0.1", port)
+        for kind, (a, b) in questions:
+            path, body, good = f"/api/vertices/{a}", b"", {200}
+            if kind == "suggestions":
+                path += "/suggestions"
+            elif kind == "search":
+                path = f"/api/vertices?q=w{b}"
+            elif kind == "pair":
+                path = f"/api/pairs/{a}/{b}"
+            elif kind == "text":
+                words = " ".join(f"w{k}" for k in range(a % 50, a % 50 + 40))
+                path, body = "/api/texts", json.dumps({"text": words}).encode()
+                good = {200, 422}  # a model that was given may know none of these words
             began = time.perf_counter()
             try:
-                headers = {"Content-Type": "application/json"} if body else {}
-                connection.request("POST" if body else "GET", path, body, headers)
-                answer = connection.getresponse()
-                answer.read()
-                # A model given by hand may know none of these words, which is an answer too.
-                wrong = answer.status not in ((200, 422) if body else (200,))
-            except OSError:
-                wrong = True
-                connection.close()
-            with lock:
-                took[kind].append(time.perf_counter() - began)
-                if wrong:
-                    failed.append(path)
+                status, _ = await ask(*connection, path, body)
+            except (OSError, EOFError):
+                status, connection = 0, await asyncio.open_connection("127.0.0.1", port)
+            took[kind].append(time.perf_counter() - began)
+            if status not in good:
+                failed.append(path)
 
     began = time.perf_counter()
-    threads = [threading.Thread(target=client) for _ in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    await asyncio.gather(*(client() for _ in range(CLIENTS)))
     seconds = time.perf_counter() - began
-    done = sum(map(len, took.values()))
     lines = [
-        f"{CLIENTS} clients, {done:,} questions, {len(failed)} failed, "
-        f"{done / seconds:.0f} a second, {n:,} vertices",
+        f"{CLIENTS} clients, {QUESTIONS:,} questions, {len(failed)} failed, "
+        f"{QUESTIONS / seconds:.0f} a second, {n:,} vertices",
         f"{'milliseconds':<14}{'questions':>10}{'median':>9}{'p95':>9}{'p99':>9}{'longest':>9}",
     ]
     for kind in MIX:

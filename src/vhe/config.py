@@ -143,7 +143,11 @@ class VHEConfig:
     steps: int = _count(100, "optimiser steps at least", 0)
     epochs: float = _not_negative(0.0, "passes over the training links at least")
     validation: float = _number(
-        0.1, "share of the training links held out for validation", 0, 0.5, "a number in [0, 0.5]"
+        0.15,
+        "share of the training links held out for validation and calibration, at most 256 links",
+        0,
+        0.5,
+        "a number in [0, 0.5]",
     )
     check_every: int = _count(10, "steps between two looks at the validation links")
     patience: int = _count(4, "looks without an improvement before training stops")
@@ -211,6 +215,7 @@ class VHEConfig:
             steps=2000,
             epochs=20.0,
             check_every=100,
+            validation=0.05,  # a learned table never hears of these links
         )
 
     @classmethod

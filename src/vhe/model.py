@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import pandas
     from torch_geometric.data import Data
 
-MOST_VALIDATION_LINKS = 512
+MOST_VALIDATION_LINKS = 256
 CALIBRATION_CONTEXTS = 4
 SNIPPET = 80  # characters of a text that a suggestion shows
 

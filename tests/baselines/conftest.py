@@ -19,3 +19,17 @@ def planted() -> TextNetwork:
     labels = [int(g) for g in group]
     edges = np.stack([i[drawn], j[drawn]], axis=1)
     return TextNetwork(range(len(group) + 1), [*texts, ""], edges, [*labels, None], name="planted")
+
+
+@pytest.fixture(scope="session")
+def topical() -> TextNetwork:
+    """Five topics of 40 vertices, each with eight links or so inside its topic and one outside;
+    six of ten words of a text are of its topic. Either the texts or the links are enough."""
+    rng = np.random.default_rng(2)
+    topic = np.arange(200) // 40
+    i, j = np.triu_indices(200, 1)
+    drawn = rng.random(len(i)) < np.where(topic[i] == topic[j], 0.2, 0.006)
+    own, any_topic = rng.integers(12, size=(200, 6)), rng.integers(60, size=(200, 4))
+    words = np.concatenate([12 * topic[:, None] + own, any_topic], axis=1)
+    texts = [" ".join(f"word{k}" for k in row) for row in words]
+    return TextNetwork(range(200), texts, np.stack([i[drawn], j[drawn]], axis=1), name="topical")

@@ -43,10 +43,8 @@ METHODS = {  # each makes a fresh method with a fixed seed
     "diffused_text, few dimensions": lambda: DiffusedText(dimensions=3, random_state=5),
     "pwa": lambda: PWA(**SMALL),
     "cane": lambda: CANE(**SMALL),
-    "wane": lambda: WANE(**SMALL | {"steps": 60, "learning_rate": 0.02, "validation": 0.0}),
-    "cene": lambda: CENE(
-        **SMALL | {"structure_dim": 3, "steps": 80, "learning_rate": 0.05, "validation": 0.0}
-    ),
+    "wane": lambda: WANE(**SMALL),
+    "cene": lambda: CENE(**SMALL),
     "dmte": lambda: DMTE(**SMALL),
     "cane, text half": lambda: CANEText(**SMALL),
     "cane, predicted structure": lambda: CANEMLP(**SMALL),
@@ -62,10 +60,6 @@ METHODS = {  # each makes a fresh method with a fixed seed
     ),
 }
 WITH_GENSIM = {"deepwalk", "node2vec", "naive_vae"}
-# Without the texts, nothing is known of a vertex that the split leaves without links, and the line
-# protocol takes the very neighbours that were learned for negatives.
-LINKS_ONLY = [METHODS[name] for name in ("deepwalk", "node2vec", "line")]
-
 TOPICS = ["cats purr and sleep all day", "graphs have vertices and edges", "rain falls on the sea"]
 
 
@@ -149,10 +143,10 @@ def test_ids_may_be_anything(make, fitted, network):
 
 
 @pytest.mark.parametrize("protocol", ["clean", "lines"])
-def test_held_out_links_score_above_chance(make, network, protocol):
-    train, test = split_edges(network, 0.7, protocol=protocol)
-    least = 0.6 if protocol == "lines" and make in LINKS_ONLY else 0.7
-    assert evaluate(make().fit(train), test).auc > least
+def test_held_out_links_score_above_chance(make, topical, protocol):
+    """Knowing the topics would give .85 to .9: a fifth of the negatives are of the same topic."""
+    train, test = split_edges(topical, 0.7, protocol=protocol)
+    assert evaluate(make().fit(train), test).auc > 0.7
 
 
 @pytest.mark.parametrize(

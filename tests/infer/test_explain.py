@@ -153,6 +153,10 @@ def test_phrases_are_runs_of_weighty_words() -> None:
     assert [weight for _, weight in found] == pytest.approx([0.45, 0.3, 0.2])
     assert len(side(0.2, 0.25, 0.0, 0.3, 0.05, 0.2).phrases(most=1)) == 1
     assert Side("a", [], []).phrases() == []
+    twice = Side("a", [("x", 0.3), ("of", 0.0), ("x", 0.3), ("y", 0.4)], [0.25] * 4)
+    assert twice.phrases() == [("x y", pytest.approx(0.7)), ("x", pytest.approx(0.3))]
+    again = Side("a", [("x", 0.5), ("of", 0.0), ("x", 0.5)], [1 / 3] * 3)
+    assert again.phrases() == [("x", 1.0)]
 
 
 def test_as_json_and_as_a_page() -> None:

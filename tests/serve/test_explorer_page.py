@@ -55,9 +55,10 @@ def test_a_click_shows_text_links_and_suggestions(page: Any, explorer: Explorer)
     assert page.locator("#detail .words").text_content() == vertex["text"]
     names = page.locator("#detail .name").all_text_contents()
     assert names == [link["id"] for link in likely["links"] + vertex["links"]]
-    first = page.locator("#detail .number").first.text_content()
-    chance = likely["links"][0]["probability"]
-    assert first == (f"{100 * chance:.0f} %" if chance >= 0.0995 else f"{100 * chance:.1f} %")
+    chances = [link["probability"] for link in likely["links"]]
+    shown_chances = page.locator("#detail .number").all_text_contents()[: len(chances)]
+    for text, chance in zip(shown_chances, chances, strict=True):
+        assert float(text.strip("<> %")) == pytest.approx(100 * chance, abs=0.51)
     assert page.url.endswith(f"#id={shown}")
 
 

@@ -8,10 +8,12 @@ mutual attention over the phrases of the two texts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
-from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
+from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs, by_part
 from vhe.config import VHEConfig
 from vhe.data.text import PADDING, Corpus
 from vhe.nn.alignment import MASKED
@@ -40,7 +42,10 @@ class CANEPairs(ContextualPairs):
         nn.init.zeros_(self.filters.bias)
         nn.init.xavier_uniform_(self.attention, generator=generator)
 
-    def texts(self, tokens_i: Tensor, tokens_j: Tensor, pairs: TextPairs) -> tuple[Tensor, Tensor]:
+    def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
+        return by_part(self._attend, batch)
+
+    def _attend(self, tokens_i: Tensor, tokens_j: Tensor) -> tuple[Tensor, Tensor]:
         mask_i, mask_j = tokens_i != PADDING, tokens_j != PADDING
         p, q = self._phrases(tokens_i), self._phrases(tokens_j)  # (batch, L, size)
         symmetric = (self.attention + self.attention.T) / 2

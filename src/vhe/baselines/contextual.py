@@ -12,8 +12,8 @@ A link has no direction here, so b and c are used both ways round and halved.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -30,6 +30,7 @@ from vhe.evaluate.contract import CosineMethod
 from vhe.infer.embed import global_embedding
 from vhe.nn.homophily import PairGaussian
 from vhe.nn.integrator import PairPosterior
+from vhe.nn.joint_structure import LeftOut
 from vhe.nn.pair_vae import TextPairs, joined
 from vhe.nn.starts import WORD_SCALE, lsa_word_vectors
 from vhe.train.trainer import Trainer
@@ -45,14 +46,18 @@ LOG_VARIANCE = -20.0  # these vectors are points
 @dataclass(frozen=True, kw_only=True)
 class CANEObjective:
     """Weights of the objective beside L_ss; the defaults are CANE's on Cora and Zhihu (on HepTh
-    it has .7, .2, .2). ``word_dropout`` is the share of words left out in each step."""
+    it has .7, .2, .2). ``word_dropout`` is the share of words left out in each step.
+
+    ``layer_pace`` is the rate of the layers over that of words and structure. Layers, which start
+    where they keep what the words say, fit the few links of a network long before the words have
+    learned from them; held back, they do not.
+    """
 
     text: float = 1.0  # a
     text_structure: float = 0.3  # b
     structure_text: float = 0.3  # c
     word_dropout: float = 0.0
-    word_pace: float = 1.0
-    structure_pace: float = 1.0
+    layer_pace: float = 0.02
 
     def __post_init__(self) -> None:
         if not 0 <= self.word_dropout < 1:
@@ -92,16 +97,15 @@ class ContextualPairs(nn.Module, ABC):
     def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
         super().__init__()
         self.config, self.weights = config, weights
-        self.pace = {"words": weights.word_pace, "structure": weights.structure_pace}
+        self.layer_pace = weights.layer_pace
         self.words = nn.Embedding(len(corpus.vocabulary) + 1, config.word_dim, padding_idx=PADDING)
         self.structure = nn.Embedding(len(corpus), config.structure_dim, sparse=True)
 
     @abstractmethod
-    def texts(self, tokens_i: Tensor, tokens_j: Tensor, pairs: TextPairs) -> tuple[Tensor, Tensor]:
-        """Text vectors t_i, t_j, each (batch, word_dim), from tokens (batch, L).
+    def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
+        """Text vectors t_i, t_j of a batch that comes in parts, each (pairs, word_dim).
 
-        The tokens are those of ``pairs`` but for words that were dropped. Swapping i and j has to
-        swap the result, and a text without words has the vector 0.
+        Swapping i and j has to swap the result, and a text without words has the vector 0.
         """
 
     def start_layers(self, generator: torch.Generator) -> None:
@@ -125,8 +129,7 @@ class ContextualPairs(nn.Module, ABC):
 
     def infer(self, batch: Sequence[TextPairs]) -> Vectors:
         """The vectors [s ; t] of both ends of each pair of a batch, which comes in parts."""
-        texts = [self.texts(pairs.tokens_i, pairs.tokens_j, pairs) for pairs in batch]
-        t_i, t_j = (torch.cat(side) for side in zip(*texts, strict=True))
+        t_i, t_j = self.texts(batch)
         return Vectors.of(
             torch.cat([self.structure(joined(batch, "i")), t_i], dim=1),
             torch.cat([self.structure(joined(batch, "j")), t_j], dim=1),
@@ -136,41 +139,56 @@ class ContextualPairs(nn.Module, ABC):
         self,
         batch: Sequence[TextPairs],
         generator: torch.Generator,
-        structure: Tensor | None = None,
+        left_out: LeftOut | None = None,
     ) -> Terms:
         """log σ(±u·v) of each pair and each kind of vector, for a batch that comes in parts."""
-        parts = [self._products(pairs, generator) for pairs in batch]
-        sign = 2 * torch.cat([pairs.links for pairs in batch]) - 1
-        ss, tt, ts, st = (logsigmoid(sign * torch.cat(part)) for part in zip(*parts, strict=True))
+        t_i, t_j = self.texts([self.dropped(pairs, generator) for pairs in batch])
+        s_i, s_j = self.structure(joined(batch, "i")), self.structure(joined(batch, "j"))
+        sign = 2 * joined(batch, "links") - 1
+        ss, tt, ts, st = (
+            logsigmoid(sign * (u * v).sum(dim=1))
+            for u, v in ((s_i, s_j), (t_i, t_j), (t_i, s_j), (s_i, t_j))
+        )
         return Terms(structure=ss, text=tt, cross=(ts + st) / 2)
 
-    def _products(self, pairs: TextPairs, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """s_i·s_j, t_i·t_j, t_i·s_j and s_i·t_j, each (batch,)."""
-        tokens_i, tokens_j = self.dropped(pairs.tokens_i, pairs.tokens_j, generator)
-        t_i, t_j = self.texts(tokens_i, tokens_j, pairs)
-        s_i, s_j = self.structure(pairs.i), self.structure(pairs.j)
-        couples = ((s_i, s_j), (t_i, t_j), (t_i, s_j), (s_i, t_j))
-        return tuple((u * v).sum(dim=1) for u, v in couples)
-
-    def dropped(
-        self, tokens_i: Tensor, tokens_j: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """The tokens with a random share of the words taken out."""
+    def dropped(self, pairs: TextPairs, generator: torch.Generator) -> TextPairs:
+        """The pairs with a random share of the words of their texts taken out."""
         share = self.weights.word_dropout
         if share == 0:
-            return tokens_i, tokens_j
+            return pairs
 
         def drop(tokens: Tensor) -> Tensor:
             chance = torch.rand(tokens.shape, generator=generator, device=tokens.device)
             return tokens.masked_fill(chance < share, PADDING)
 
-        return drop(tokens_i), drop(tokens_j)
+        return replace(pairs, tokens_i=drop(pairs.tokens_i), tokens_j=drop(pairs.tokens_j))
 
     def objective(self, terms: Terms) -> Tensor:
         """-L of each pair."""
         w = self.weights
         cross = w.text_structure + w.structure_text
         return -(terms["structure"] + w.text * terms["text"] + cross * terms["cross"])
+
+
+def by_part(
+    texts: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], batch: Sequence[TextPairs]
+) -> tuple[Tensor, Tensor]:
+    """Text vectors of a batch from a function of the tokens (pairs, L) of one of its parts."""
+    parts = [texts(pairs.tokens_i, pairs.tokens_j) for pairs in batch]
+    first, second = zip(*parts, strict=True)
+    return torch.cat(first), torch.cat(second)
+
+
+class Bags:
+    """The words of all texts, for baselines that need them in no order and for all at once."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.tokens = torch.from_numpy(np.array(corpus.tokens, dtype=np.int64))
+        self.offsets = torch.from_numpy(corpus.offsets[:-1])
+
+    def mean(self, words: Tensor) -> Tensor:
+        """The mean of the word vectors (V, d) of each text: (n, d)."""
+        return nn.functional.embedding_bag(self.tokens, words, self.offsets, mode="mean")
 
 
 class Contextual(CosineMethod):
@@ -208,10 +226,12 @@ class Contextual(CosineMethod):
             "alpha": 0.0,
             "word_dim": 100,
             "structure_dim": 100,
+            "learning_rate": 1e-2,
             "batch_size": 128,
-            "steps": 1000,
-            "check_every": 50,
-            "patience": 6,
+            "steps": 240,
+            "check_every": 20,
+            "patience": 3,
+            "validation": 0.05,  # a learned table never hears of these links
         }
         self.config = self.sized(VHEConfig.from_dict({**usual, **self.settings, **settings}))
 

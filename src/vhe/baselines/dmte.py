@@ -8,16 +8,17 @@ with x the mean word vector of each text and P the transition matrix of the netw
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
+from vhe.baselines.contextual import Bags, CANEObjective, Contextual, ContextualPairs
 from vhe.config import VHEConfig
 from vhe.data.text import Corpus
-from vhe.nn.pair_vae import TextPairs
+from vhe.nn.pair_vae import TextPairs, joined
 
 IMPORTANCE = (1.0, 0.3, 0.1)  # of the text itself, of the neighbours', of theirs
 
@@ -30,8 +31,7 @@ class DMTEPairs(ContextualPairs):
         self.steps = nn.ModuleList(
             nn.Linear(config.word_dim, config.word_dim, bias=False) for _ in IMPORTANCE
         )
-        self.tokens = torch.from_numpy(np.array(corpus.tokens, dtype=np.int64))
-        self.offsets = torch.from_numpy(corpus.offsets[:-1])
+        self.bags = Bags(corpus)
         self.see_links(np.empty((0, 2), dtype=np.int64))
 
     def start_layers(self, generator: torch.Generator) -> None:
@@ -41,17 +41,15 @@ class DMTEPairs(ContextualPairs):
             step.weight += torch.eye(self.config.word_dim)
 
     def see_links(self, links: np.ndarray) -> None:
-        self.transition = transition(links, len(self.offsets))  # P
+        self.transition = transition(links, len(self.bags.offsets))  # P
 
-    def texts(self, tokens_i: Tensor, tokens_j: Tensor, pairs: TextPairs) -> tuple[Tensor, Tensor]:
+    def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
         diffused = self.diffused()
-        return diffused[pairs.i], diffused[pairs.j]
+        return diffused[joined(batch, "i")], diffused[joined(batch, "j")]
 
     def diffused(self) -> Tensor:
         """T: (n, word_dim)."""
-        x = nn.functional.embedding_bag(
-            self.tokens, self.words.weight, self.offsets, mode="mean"
-        )  # (n, word_dim)
+        x = self.bags.mean(self.words.weight)  # (n, word_dim)
         total = torch.zeros_like(x)
         for importance, step in zip(IMPORTANCE, self.steps, strict=True):
             total = total + importance * step(x)
@@ -74,4 +72,4 @@ class DMTE(Contextual):
     """Diffused mean words with CANE's objective; see `Contextual`."""
 
     pairs = DMTEPairs
-    settings: ClassVar[dict[str, Any]] = {"contexts": 1, "batch_size": 512, "steps": 2000}
+    settings: ClassVar[dict[str, Any]] = {"contexts": 1, "batch_size": 512, "learning_rate": 5e-3}

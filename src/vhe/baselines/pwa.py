@@ -3,6 +3,8 @@ anything variational. What VHE adds to its encoder is the difference to this."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -25,8 +27,9 @@ class PWAPairs(ContextualPairs):
     def start_layers(self, generator: torch.Generator) -> None:
         self.alignment.reset(generator)
 
-    def texts(self, tokens_i: Tensor, tokens_j: Tensor, pairs: TextPairs) -> tuple[Tensor, Tensor]:
-        aligned = self.alignment(self.words.weight, [(tokens_i, tokens_j)])
+    def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
+        tokens = [(pairs.tokens_i, pairs.tokens_j) for pairs in batch]
+        aligned = self.alignment(self.words.weight, tokens)
         return aligned.text_i, aligned.text_j
 
 

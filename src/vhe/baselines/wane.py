@@ -1,54 +1,61 @@
 """WANE (Shen, Zhang, Henao & Carin, EMNLP 2018): CANE's objective with texts aligned word by word.
 
-    a = softmax(x_i x_j^T)                  for each word of one text, which of the other it meets
+    a = softmax(x_i x_j^T / √d)             for each word of one text, which of the other it meets
     x~ = a x_j                              (L_i, d) what it meets
-    y = C [x - x~ ; x * x~]                 the comparison, by subtraction and product
-    t_i = max over words of y
+    y = x + C [x - x~ ; x * x~]             the word and the comparison, by subtraction and product
+    t_i = mean over words of y
 
-Built so here: C is one linear layer to as many numbers as the other baselines have, and words are
-dropped from the texts while training.
+Built so here: the paper has the comparison alone and max-pools it. But maxima of word vectors say
+little about a text before they are learned, and mean differences of the two texts of a pair are
+opposite to each other, which no link can mend; so the word itself stays beside its comparison. C is
+one linear layer, and words are dropped from the texts while training.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
-from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
+from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs, by_part
 from vhe.config import VHEConfig
 from vhe.data.text import PADDING, Corpus
 from vhe.nn.alignment import MASKED
 from vhe.nn.pair_vae import TextPairs
 
-START = 0.1  # maxima are all positive: were they large, each text would be near each other
-
 
 class WANEPairs(ContextualPairs):
-    """Soft alignment of words, comparison and max-pooling; both directions share C."""
+    """Soft alignment of words, comparison and mean-pooling; both directions share C."""
 
     def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
         super().__init__(config, weights, corpus)
         self.compare = nn.Linear(2 * config.word_dim, config.word_dim)
 
     def start_layers(self, generator: torch.Generator) -> None:
-        nn.init.xavier_uniform_(self.compare.weight, gain=START, generator=generator)
-        # at the difference, which keeps what the words start with
-        self.compare.weight[:, : self.config.word_dim] += START * torch.eye(self.config.word_dim)
+        nn.init.xavier_uniform_(self.compare.weight, gain=0.1, generator=generator)
         nn.init.zeros_(self.compare.bias)
 
-    def texts(self, tokens_i: Tensor, tokens_j: Tensor, pairs: TextPairs) -> tuple[Tensor, Tensor]:
+    def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
+        return by_part(self._align, batch)
+
+    def _align(self, tokens_i: Tensor, tokens_j: Tensor) -> tuple[Tensor, Tensor]:
         mask_i, mask_j = tokens_i != PADDING, tokens_j != PADDING
         x_i, x_j = self.words(tokens_i), self.words(tokens_j)
-        fits = x_i @ x_j.transpose(1, 2)  # (batch, L_i, L_j)
+        fits = x_i @ x_j.transpose(1, 2) / self.config.word_dim**0.5  # (batch, L_i, L_j)
         return (
             self._compared(x_i, _met(fits, x_j, mask_j), mask_i),
             self._compared(x_j, _met(fits.transpose(1, 2), x_i, mask_i), mask_j),
         )
 
     def _compared(self, words: Tensor, met: Tensor, mask: Tensor) -> Tensor:
-        compared = self.compare(torch.cat([words - met, words * met], dim=2))
-        highest = compared.masked_fill(~mask.unsqueeze(2), MASKED).amax(dim=1)
-        return highest * mask.any(dim=1, keepdim=True)  # nothing for a text without words
+        """The mean of y over the words; C is linear, so the means come first."""
+        count = mask.sum(dim=1, keepdim=True).clamp(min=1)
+        mean = words.sum(dim=1) / count  # words that are not there are zero
+        mean_met = (met * mask.unsqueeze(2)).sum(dim=1) / count
+        product = (words * met).sum(dim=1) / count
+        compared: Tensor = mean + self.compare(torch.cat([mean - mean_met, product], dim=1))
+        return compared * mask.any(dim=1, keepdim=True)  # nothing for a text without words
 
 
 def _met(fits: Tensor, others: Tensor, mask: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """`vhe map`: the network on a plane, as a page, a picture or a table."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from cyclopts.types import NonNegativeInt
@@ -7,6 +8,7 @@ from cyclopts.types import NonNegativeInt
 from vhe.cli.output import answers_only, print_json, say
 from vhe.cli.place import check_writable
 from vhe.cli.source import read_model
+from vhe.errors import VHEError
 
 
 def map(model: Path, /, *, out: Path, seed: NonNegativeInt = 0, json: bool = False) -> None:
@@ -31,7 +33,8 @@ def map(model: Path, /, *, out: Path, seed: NonNegativeInt = 0, json: bool = Fal
     from vhe.data.tables import checked_extension
     from vhe.serve import FORMATS
 
-    checked_extension(out, FORMATS)
+    if checked_extension(out, FORMATS) == ".png" and find_spec("matplotlib") is None:
+        raise VHEError("a picture needs matplotlib: pip install 'vhe[plot]'")
     check_writable(out)
     with answers_only(json):
         fitted = read_model(model)

@@ -45,7 +45,10 @@ class Side:
     alignment: list[float]
 
     def phrases(self, most: int = 5) -> list[tuple[str, float]]:
-        """The runs of words that each weigh more than an average word, the weightiest first."""
+        """The runs of words that each weigh more than an average word, the weightiest first.
+
+        A phrase that comes several times has all its weight in one place.
+        """
         usual = 1 / max(len(self.words), 1)
         runs: list[list[tuple[str, float]]] = [[]]
         for word in self.words:
@@ -53,8 +56,11 @@ class Side:
                 runs[-1].append(word)
             elif runs[-1]:
                 runs.append([])
-        joined = [(" ".join(w for w, _ in run), sum(x for _, x in run)) for run in runs if run]
-        return sorted(joined, key=lambda phrase: -phrase[1])[:most]
+        found: dict[str, float] = {}
+        for run in filter(None, runs):
+            phrase = " ".join(word for word, _ in run)
+            found[phrase] = found.get(phrase, 0) + sum(weight for _, weight in run)
+        return sorted(found.items(), key=lambda phrase: -phrase[1])[:most]
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -11,7 +11,6 @@ import numpy as np
 from vhe.data.checked import counted
 from vhe.data.files import replacing
 from vhe.data.tables import write_table
-from vhe.errors import VHEError
 from vhe.infer.layout import layout
 from vhe.infer.neighbours import partners
 from vhe.serve.report import COLOURS, grouped_labels, label_ranks, page_file, regions, write_report
@@ -73,9 +72,9 @@ def _write_table(path: Path, model: VHE, coordinates: np.ndarray) -> None:
     write_table(
         path,
         {
-            "id": [str(i) for i in network.ids],
-            "text": list(network.texts),
-            "label": [None if label is None else str(label) for label in labels],
+            "id": [_written(i) for i in network.ids],
+            "text": [_written(text) for text in network.texts],
+            "label": [None if label is None else _written(label) for label in labels],
             "x": coordinates[:, 0].tolist(),
             "y": coordinates[:, 1].tolist(),
             "degree": network.degrees.tolist(),
@@ -84,12 +83,15 @@ def _write_table(path: Path, model: VHE, coordinates: np.ndarray) -> None:
     )
 
 
+def _written(value: object) -> str:
+    """As a string that UTF-8 can say; half a letter becomes a question mark."""
+    return str(value).encode("utf-8", "replace").decode()
+
+
 def _write_picture(path: Path, model: VHE, coordinates: np.ndarray) -> None:
-    try:
-        from matplotlib import patheffects
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise VHEError("a picture needs matplotlib: pip install 'vhe[plot]'") from None
+    from matplotlib import patheffects
+    from matplotlib.figure import Figure
+
     network = model.network_
     names, rank = label_ranks(grouped_labels(network.labels), len(network))
     css = dict(reversed(re.findall(r"--(c\d+|rest): (#\w{6})", page_file("map.css"))))

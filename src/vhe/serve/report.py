@@ -171,8 +171,8 @@ def grouped_labels(labels: Sequence[Hashable | None] | None) -> Sequence[Hashabl
         return labels
     if sum(bool(re.fullmatch(r"\w+(\.\w+)+", str(name))) for name in names) < len(names) / 2:
         return labels
-    groups = subpackages([str(label) for label in labels], COLOURS)
-    return [None if label is None else group for label, group in zip(labels, groups, strict=True)]
+    groups = iter(subpackages([str(label) for label in labels if label is not None], COLOURS))
+    return [None if label is None else next(groups) for label in labels]
 
 
 def subpackages(labels: Sequence[str], count: int) -> list[str]:

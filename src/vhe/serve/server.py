@@ -87,7 +87,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 def serve(app: Guard, bound: socket.socket, protocol: type[H11Protocol] = Patient) -> None:
     """Answer until Ctrl-C."""
-    sys.setswitchinterval(0.001)  # an answer that is ready does not wait long for torch's thread
+    sys.setswitchinterval(1e-4)  # an answer that is ready does not wait long for torch's thread
     server(app, protocol).run(sockets=[bound])
 
 

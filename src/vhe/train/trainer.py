@@ -330,10 +330,18 @@ def ranking_auc(codes: NDArray[np.float32], links: Links) -> float | None:
 
 
 def _optimisers(model: PairModel) -> list[torch.optim.Optimizer]:
-    """Adam for the network; its sparse form for the rows of a learned structure table."""
+    """Adam for the network; its sparse form for the rows of a learned structure table.
+
+    A model may have a ``layer_pace``, by which its layers learn slower than words and structure.
+    """
     rate = model.config.learning_rate
-    table = model.structure.weight
-    dense = [p for p in model.parameters() if p.requires_grad and p is not table]
+    words, table = model.words.weight, model.structure.weight
+    layer_rate = rate * getattr(model, "layer_pace", 1.0)
+    dense = [
+        {"params": [p], "lr": rate if p is words else layer_rate}
+        for p in model.parameters()
+        if p.requires_grad and p is not table
+    ]
     optimisers: list[torch.optim.Optimizer] = [torch.optim.Adam(dense, lr=rate, fused=True)]
     if table.requires_grad:
         optimisers.append(torch.optim.SparseAdam([table], lr=rate))

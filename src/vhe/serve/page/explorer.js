@@ -23,8 +23,9 @@ const ask = async (path, options = {}) => {
 const wrong = (error) => element("p", { className: "wrong", textContent: error.message });
 const calm = (words) => element("p", { className: "calm", textContent: words });
 const percent = (share) => {
-  if (share > 0 && share < 0.001) return "< 0.1 %";
-  return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+  if (share > 0 && share < 0.0005) return "< 0.1 %";
+  if (share < 1 && share > 0.9995) return "> 99.9 %";
+  return `${(100 * share).toFixed(share < 0.0995 || share > 0.995 ? 1 : 0)} %`;
 };
 const meter = (share) => {
   const made = element("span", { className: "meter" }, element("i"));
