@@ -14,8 +14,8 @@ from vhe.data.pairs import Pairs
 from vhe.data.text import PADDING, Corpus
 from vhe.nn.decoder import MultinomialDecoder
 from vhe.nn.elbo import partner_log_probability
-from vhe.nn.joint_structure import LeftOut
 from vhe.nn.homophily import GAMMA_MOST
+from vhe.nn.joint_structure import LeftOut
 from vhe.nn.pair_vae import PairVAE, TextPairs
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
