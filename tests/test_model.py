@@ -236,7 +236,8 @@ def test_embed_gives_rows_by_id(fitted: VHE, network: TextNetwork) -> None:
     assert fitted.embed(iter(["v1"])).shape == (1, 16)
 
 
-def test_embed_with_other_contexts(fitted: VHE, network: TextNetwork) -> None:
+def test_embed_with_other_contexts(network: TextNetwork, hasty: New) -> None:
+    fitted = hasty(embedding="average").fit(network)
     exact, exact_std = fitted.embed(contexts="all", return_std=True)
     assert exact.shape == exact_std.shape == (len(network), 16)
     assert np.isfinite(exact).all()

@@ -133,10 +133,13 @@ class VHEConfig:
     )
     negatives: int = _count(1, "unlinked pairs for each linked one")
     link_weight: float = _not_negative(
-        300.0, "weight of log q(w|x) on known pairs, a link term that the paper does not have"
+        3000.0, "weight of log q(w|x) on known pairs, a link term that the paper does not have"
     )
-    learning_rate: float = _positive(1e-3, "step size of Adam")
-    batch_size: int = _count(512, "pairs in an optimiser step")
+    learning_rate: float = _positive(3e-3, "step size of Adam")
+    batch_size: int = _count(128, "pairs in an optimiser step")
+    step_links: int = _count(
+        512, "links a step whose ends have to find each other in the joint posterior without them"
+    )
     steps: int = _count(100, "optimiser steps at least", 0)
     epochs: float = _not_negative(0.0, "passes over the training links at least")
     validation: float = _number(
@@ -151,6 +154,12 @@ class VHEConfig:
     checkpoint_minutes: float = _positive(1.0, "minutes after which the training is kept on disk")
     checkpoint_epochs: float = _not_negative(
         0.0, "passes over the links after which it is kept as well; 0 goes by the clock alone"
+    )
+    embedding: Literal["joint", "average"] = _choice(
+        "joint",
+        "average",
+        help="global embedding of a vertex: its joint posterior given the whole graph, where the "
+        "structure is that, or the average of its local embeddings (the paper's)",
     )
     contexts: int = _count(8, "other vertices over which a global embedding is averaged")
 
@@ -179,6 +188,11 @@ class VHEConfig:
                 f"and structure={self.structure}"
             )
 
+    @property
+    def embeds_jointly(self) -> bool:
+        """Whether the joint posterior is the global embedding."""
+        return self.structure == "joint" and self.embedding == "joint"
+
     @classmethod
     def paper(cls) -> VHEConfig:
         """The paper to the letter (section 3, appendices A-C)."""
@@ -188,6 +202,7 @@ class VHEConfig:
             structure_dim=100,
             latent_dim=200,
             structure="learned",
+            embedding="average",
             residual=False,
             shared_posterior=False,
             link_posterior="mlp",

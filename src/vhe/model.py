@@ -24,6 +24,7 @@ from vhe.data.split import validation_links
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 from vhe.infer.answers import Answers, Pair, Suggestion, columns, density
+from vhe.infer.embed import GlobalEmbedding
 from vhe.infer.likely import known_pairs
 from vhe.infer.score import calibrate
 from vhe.infer.unseen import Residents, Way, joined, with_structure
@@ -174,7 +175,12 @@ class VHE(Answers, BaseEstimator):
             if structure is not None:
                 structure.store()
             self._remember(config, network, corpus, model, seed, state.softness)
-            embedding = self._global(config.contexts)
+            if structure is not None and config.embeds_jointly:
+                mean = model.structure.weight.detach().cpu().numpy()
+                variance = np.repeat(structure.variance(seed)[:, None], mean.shape[1], axis=1)
+                embedding = GlobalEmbedding(mean.copy(), variance)
+            else:
+                embedding = self._global(config.contexts)
         self.embedding_ = embedding.mean
         self.embedding_std_ = np.sqrt(embedding.variance)
         self.history_ = state.history

@@ -170,6 +170,20 @@ def test_a_batch_is_made_of_the_links_that_were_numbered_for_it():
         assert np.array_equal(pairs, links[drawn.link_numbers(step)])
 
 
+@pytest.mark.parametrize(("asked", "taken"), [(0, 3), (5, 5), (100, 6)])
+def test_a_step_may_take_more_links_than_its_batch_but_no_more_than_a_third(asked, taken):
+    links = graph(edges=18)
+    drawn = sampler(links, batch_size=6, step_links=asked)
+    assert drawn.step_links == taken
+    numbers = [drawn.link_numbers(step) for step in range(12)]
+    assert all(len(n) == taken for n in numbers)
+    first = np.concatenate(numbers)[:18]
+    assert sorted(first.tolist()) == list(range(18))  # still a pass over all
+    batch = drawn.batch(4)
+    pairs = np.sort(np.stack([batch.i[:3], batch.j[:3]], axis=1), axis=1)
+    assert np.array_equal(pairs, links[numbers[4][:3]])
+
+
 def test_a_batch_of_fewer_links_than_asked_for_takes_each_once():
     links = graph(edges=5)
     batch = sampler(links, batch_size=100).batch(7)

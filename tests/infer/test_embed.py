@@ -17,7 +17,7 @@ N = 9
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 SHAPES = {
-    "default": {},
+    "default": {"embedding": "average"},
     "learned": {"structure": "learned"},
     "unshared": {"structure": "none", "shared_posterior": False, "link_posterior": "mlp"},
 }
@@ -290,6 +290,12 @@ def test_the_embedding_of_some_comes_to_the_exact_one(small: Small) -> None:
     np.testing.assert_array_equal(few, again)
     other = embedding_of(*arguments, contexts=1, seed=2)
     assert np.abs(few - other).max() > 1e-3
+
+
+def test_the_joint_posterior_is_the_embedding_where_it_is_asked_for(config: VHEConfig) -> None:
+    small, vertices = Small(config), np.array([7, 0, 3])
+    found = embedding_of(small.model, small.corpus, small.links, vertices, contexts=1, seed=2)
+    np.testing.assert_array_equal(found, small.model.structure.weight.detach().numpy()[vertices])
 
 
 def test_the_embedding_of_none(small: Small) -> None:

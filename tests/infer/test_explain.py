@@ -83,6 +83,8 @@ def own_code(model: VHE, vertex: int, other: int, words: torch.Tensor) -> torch.
     length = (damped.float() @ plain).norm()
     code = damped.float() @ words / length * 16**0.5 - torch.from_numpy(model._residents.center) / 2
     h = model._residents.own_share(vertex) * code
+    if net.config.embeds_jointly:
+        return h.float()
     integrator, text = net.integrator, weights @ words
     hidden = torch.tanh(integrator.hidden(torch.cat([text, h]).float()))
     return integrator.means(hidden) + integrator.text(text) + integrator.structure(h.float())

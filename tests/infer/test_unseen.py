@@ -155,7 +155,10 @@ def test_links_pull_and_make_surer(fitted: VHE, way: unseen.Way) -> None:
         assert sure.mean() < unsure.mean() - 0.01
 
 
-def test_many_are_placed_in_parts(fitted: VHE, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_are_placed_in_parts(
+    hasty: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = hasty(embedding="average").fit(network)
     texts = list(fitted.network_.texts)
     links = [(k, f"v{(k + 5) % 60}") for k in range(0, 60, 7)]
     whole = fitted.embed_texts(texts, links)

@@ -228,6 +228,26 @@ def test_joint_structure_is_the_posterior_of_the_models_texts(joint):
     assert not torch.allclose(joint.mean(), expected, atol=0.01)
 
 
+def test_the_variance_is_the_diagonal_of_the_inverse(joint):
+    joint.use(SOME_LINKS, 1.0)
+    coupling = joint.prior.coupling()
+    dense = coupling.times(torch.eye(len(TEXTS)))
+    exact = torch.linalg.inv(dense.double()).diagonal().float()
+    torch.testing.assert_close(coupling.variance(0, probes=20000), exact, rtol=0.03, atol=0)
+    few = torch.from_numpy(joint.variance(0))
+    assert torch.corrcoef(torch.stack([few, exact]))[0, 1] > 0.9
+    assert (few >= 1 / coupling.diagonal.squeeze(1)).all()
+    assert (few <= 1 / coupling.precision.squeeze(1)).all()
+    assert torch.equal(few, torch.from_numpy(joint.variance(0)))
+
+
+def test_what_is_left_out_is_told(joint):
+    joint.use(SOME_LINKS, 0.5)
+    found = joint.leaving_out(np.array([2, 0]))
+    assert found.links.tolist() == [[1, 5], [0, 3]]
+    assert torch.equal(found.mean, joint.mean(np.array([2, 0])))
+
+
 def test_joint_structure_without_the_links_of_a_step_does_not_read_them(joint):
     """Two steps with other links but the same number at each vertex make the same structure."""
     means = []

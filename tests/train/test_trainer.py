@@ -448,7 +448,7 @@ def test_epochs_and_steps_are_both_lower_bounds(make: Make) -> None:
     links = len(make().links)
     for epochs, steps in ((0.0, 3), (2.0, 3), (2.0, 500)):
         trainer = make(epochs=epochs, steps=steps, batch_size=32, negatives=1)
-        assert trainer.steps == max(steps, math.ceil(epochs * links / 16))
+        assert trainer.steps == max(steps, math.ceil(epochs * links / trainer.sampler.step_links))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

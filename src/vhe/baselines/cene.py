@@ -29,6 +29,7 @@ from vhe.baselines.contextual import (
 )
 from vhe.config import VHEConfig
 from vhe.data.text import Corpus
+from vhe.nn.joint_structure import LeftOut
 from vhe.nn.pair_vae import TextPairs, joined
 
 LINK_NEGATIVES = 15
@@ -57,7 +58,7 @@ class CENEPairs(ContextualPairs):
         self,
         batch: Sequence[TextPairs],
         generator: torch.Generator,
-        structure: Tensor | None = None,
+        left_out: LeftOut | None = None,
     ) -> Terms:
         """``link`` for each pair, ``text`` for each vertex of the batch."""
         i, j = joined(batch, "i"), joined(batch, "j")

@@ -30,6 +30,7 @@ from vhe.evaluate.contract import CosineMethod
 from vhe.infer.embed import global_embedding
 from vhe.nn.homophily import PairGaussian
 from vhe.nn.integrator import PairPosterior
+from vhe.nn.joint_structure import LeftOut
 from vhe.nn.pair_vae import TextPairs, joined
 from vhe.nn.starts import WORD_SCALE, lsa_word_vectors
 from vhe.train.trainer import Trainer
@@ -138,7 +139,7 @@ class ContextualPairs(nn.Module, ABC):
         self,
         batch: Sequence[TextPairs],
         generator: torch.Generator,
-        structure: Tensor | None = None,
+        left_out: LeftOut | None = None,
     ) -> Terms:
         """log σ(±u·v) of each pair and each kind of vector, for a batch that comes in parts."""
         t_i, t_j = self.texts([self.dropped(pairs, generator) for pairs in batch])

@@ -63,6 +63,9 @@ class PairSampler:
     ``negatives`` unlinked pairs by replacing one end with a vertex of probability
     ∝ (1 + degree)^0.75, so that a vertex without links takes part too. A share ``alpha`` of all
     pairs has its edge hidden (section 3.1, 'incomplete edge observations').
+
+    A step takes ``step_links`` links of the pass, or as many as a batch has if that is more;
+    those of its batch come first.
     """
 
     def __init__(
@@ -74,28 +77,30 @@ class PairSampler:
         negatives: int,
         alpha: float,
         seed: int,
+        step_links: int = 0,
     ) -> None:
         self.links, self.seed, self.alpha, self.negatives = links, seed, alpha, negatives
         self.link_set = LinkSet(links, vertices)
         self.links_in_batch = min(len(links), max(1, batch_size // (1 + negatives)))
+        self.step_links = max(self.links_in_batch, min(step_links, len(links) // 3))
         degree = np.bincount(links.ravel(), minlength=vertices)
         self._cumulated = np.cumsum((1.0 + degree) ** 0.75)
         self._order = lru_cache(maxsize=2)(self._shuffle)
 
     @property
     def steps_in_epoch(self) -> float:
-        return len(self.links) / self.links_in_batch
+        return len(self.links) / self.step_links
 
     def link_numbers(self, step: int) -> NDArray[np.int64]:
-        """Which links a step learns from, by their numbers: (links_in_batch,)."""
-        place = np.arange(step * self.links_in_batch, (step + 1) * self.links_in_batch)
+        """Which links a step learns from, by their numbers: (step_links,)."""
+        place = np.arange(step * self.step_links, (step + 1) * self.step_links)
         epoch, place = np.divmod(place, len(self.links))
         first, last = self._order(int(epoch[0])), self._order(int(epoch[-1]))
         return np.where(epoch == epoch[0], first[place], last[place])
 
     def batch(self, step: int) -> Pairs:
         rng = stream(self.seed, 1, step)
-        linked = self.links[self.link_numbers(step)]
+        linked = self.links[self.link_numbers(step)[: self.links_in_batch]]
         flip = rng.random(len(linked)) < 0.5
         i = np.where(flip, linked[:, 1], linked[:, 0])
         j = np.where(flip, linked[:, 0], linked[:, 1])

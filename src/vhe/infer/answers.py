@@ -72,8 +72,9 @@ class Answers(CosineMethod):
     ) -> Any:
         """The embedding of some vertices, or of all: (k, d), and its deviation if asked for.
 
-        ``contexts`` averages over that many other vertices anew, "all" is exact; None gives the
-        embedding that was made when the model was fitted.
+        ``contexts`` averages the local embeddings over that many other vertices, as the paper
+        does, "all" over all of them; None gives the embedding that was made when the model was
+        fitted.
         """
         self._check_fitted()
         mean, std = self.embedding_, self.embedding_std_

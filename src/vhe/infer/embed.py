@@ -155,10 +155,14 @@ def embedding_of(
     contexts: int,
     seed: int,
 ) -> Vectors:
-    """The mean code of some vertices, each beside ``contexts`` others at random: (k, d).
+    """The mean code of some vertices as their global embedding has it: (k, d).
 
-    For a few vertices of a large network; the same seed meets the same contexts.
+    For a few vertices of a large network. An average is over ``contexts`` others at random; the
+    same seed meets the same.
     """
+    if model.config.embeds_jointly:
+        rows: Vectors = model.structure.weight[torch.from_numpy(vertices)].detach().cpu().numpy()
+        return rows
     n = len(corpus)
     total = np.zeros((len(vertices), model.config.latent_dim), dtype=np.float32)
     rng = stream(seed, 6)

@@ -195,10 +195,12 @@ def explain(
     length = float(codes[0].norm() * codes[1].norm()) or 1.0
     with torch.no_grad():
         weights = model.alignment(model.words.weight, [(tokens[0], tokens[1])]).weights[0]
-    texts = [weight @ word for weight, word in zip(weights, words, strict=True)]
     own = [_own_structure(model, end, word, center) for end, word in zip(ends, words, strict=True)]
-    q = model.integrator(*texts, *own).unlinked
-    text = (q.mean_i[0] @ codes[1] + q.mean_j[0] @ codes[0]) / (2 * length)
+    if not model.config.embeds_jointly:
+        texts = [weight @ word for weight, word in zip(weights, words, strict=True)]
+        q = model.integrator(*texts, *own).unlinked
+        own = [q.mean_i, q.mean_j]
+    text = (own[0][0] @ codes[1] + own[1][0] @ codes[0]) / (2 * length)
     gradients = torch.autograd.grad(text, words)
     source, target = (
         _side(end, vocabulary, (gradient * word).sum(dim=1), weight[0])

@@ -8,7 +8,8 @@ fast    under the prior of the whole graph (`nn.graph_prior`) the posterior of o
         over its links and, softly, over its nearest texts
 paper   h* maximises the mean bound with unknown edges over some contexts (section 3.3)
 
-Then the newcomer is read beside a few of the vertices that were there, as every vertex is.
+Where the joint posterior is the embedding of every vertex, the first is all. Otherwise the newcomer
+is then read beside a few of the vertices that were there, as every vertex is.
 """
 
 from __future__ import annotations
@@ -206,6 +207,8 @@ def place(
         return Placed(residents.structure[:0], mean[:, 0], mean, variance)
     links = np.sort(links, axis=1)[:, ::-1]  # the newcomer first
     structure, spread, own = residents.structure_of(texts, links)
+    if way == "fast" and residents.model.config.embeds_jointly:
+        return Placed(structure, own, structure, np.repeat(spread[:, None], d, axis=1))
     for start in range(0, k, AT_ONCE):
         here = np.arange(start, min(start + AT_ONCE, k))
         meeting = _Meeting(residents, texts, here, chosen, links)

@@ -22,14 +22,14 @@ MASKED = -1e9
 
 @dataclass(frozen=True)
 class ElboTerms:
-    """Every term of the objective for each pair, (batch,); this is what the history records."""
+    """Every term of the objective, (batch,) if not said otherwise; the history records them."""
 
     reconstruction: Tensor  # E[log p(x_i, x_j | z_i, z_j)]
     kl_linked: Tensor  # (w or π) KL(q1 || p1)
     kl_unlinked: Tensor  # (1 - w or 1 - π) KL(q0 || p0)
     kl_edge: Tensor  # KL(Bern(π) || Bern(π_0)) where the edge is unknown
     link: Tensor  # log q(w | x) where the edge is known: the semi-supervised term
-    partner: Tensor  # log q(which of the batch is the linked one | x), where a link is known
+    partner: Tensor  # log q(which of many is the linked one | x), the mean over links: ()
 
     @property
     def bound(self) -> Tensor:
@@ -53,7 +53,7 @@ def elbo(
     partner: Tensor,
     pi0: float,
 ) -> ElboTerms:
-    """Put the two branches together; every argument but ``pi0`` is (batch,).
+    """Put the two branches together; every argument but ``partner`` and ``pi0`` is (batch,).
 
     ``links`` is w (0 or 1), read only where ``known``; ``link_logit`` is the logit of π.
     """
@@ -73,26 +73,22 @@ def elbo(
 
 
 def partner_log_probability(
-    mean_i: Tensor, mean_j: Tensor, i: Tensor, j: Tensor, linked: Tensor, scale: Tensor
+    code_i: Tensor, code_j: Tensor, i: Tensor, j: Tensor, scale: Tensor
 ) -> Tensor:
-    """log q(the partner of i is j and of j is i), among all vertices of the batch: (batch,).
+    """log q(the partner of i is j and of j is i) among all ends of the links (i, j): the mean, ().
 
     With q(w_ij = 1 | x) = sigmoid(scale · cosine + b), independent for each pair, the probability
     that w_ij = 1 given that one of the candidates is linked to i is a softmax over them, in which
-    b cancels. Both ends ask, each gets half; pairs that are not ``linked`` get 0.
+    b cancels. Both ends ask; codes are (links, d). 0 for no links.
     """
-    ends = torch.nn.functional.normalize(torch.cat([mean_i, mean_j]), dim=1)  # (2 batch, d)
+    if not len(i):
+        return scale.new_zeros(())
+    ends = torch.nn.functional.normalize(torch.cat([code_i, code_j]), dim=1)  # (2 links, d)
     vertices = torch.cat([i, j])
-    batch = len(i)
-    asking = torch.cat([linked, linked]).nonzero().squeeze(1)
-    partner = (asking + batch) % (2 * batch)
-    logits = scale * (ends[asking] @ ends.T)  # (asking, 2 batch)
-    # neither the asking vertex itself nor the partner at another place of the batch is a candidate
-    same = vertices == vertices[asking].unsqueeze(1)
-    same |= vertices == vertices[partner].unsqueeze(1)
-    place = torch.arange(2 * batch, device=same.device)
-    same &= place != partner.unsqueeze(1)
-    chosen = -torch.nn.functional.cross_entropy(
-        logits.masked_fill(same, MASKED), partner, reduction="none"
-    )
-    return torch.zeros_like(mean_i[:, 0]).index_add(0, asking % batch, chosen / 2)
+    partner = torch.arange(len(vertices), device=i.device).roll(len(i))
+    logits = scale * (ends @ ends.T)  # who asks, who is a candidate
+    # neither who asks itself nor the partner at another place is a candidate
+    same = vertices.unsqueeze(1) == vertices
+    same |= vertices[partner].unsqueeze(1) == vertices
+    same[torch.arange(len(partner)), partner] = False
+    return -torch.nn.functional.cross_entropy(logits.masked_fill(same, MASKED), partner)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from vhe.config import VHEConfig
     from vhe.nn.integrator import PairPosterior
+    from vhe.nn.joint_structure import LeftOut
     from vhe.nn.pair_vae import TextPairs
 
 
@@ -40,7 +41,7 @@ class PairModel(Protocol):
         self,
         batch: Sequence[TextPairs],
         generator: torch.Generator,
-        structure: Tensor | None = None,
+        left_out: LeftOut | None = None,
     ) -> Terms: ...
 
     def objective(self, terms: Any) -> Tensor:

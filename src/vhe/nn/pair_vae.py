@@ -18,6 +18,7 @@ from vhe.nn.decoder import GaussianDecoder, MultinomialDecoder, pool
 from vhe.nn.elbo import ElboTerms, elbo, partner_log_probability
 from vhe.nn.homophily import PairGaussian, kl_to_prior, sample
 from vhe.nn.integrator import Integrator, PairPosterior
+from vhe.nn.joint_structure import LeftOut
 from vhe.nn.starts import WORD_SCALE, lsa_word_vectors, mean_words
 
 
@@ -149,10 +150,14 @@ class PairVAE(nn.Module):
         self,
         batch: Sequence[TextPairs],
         generator: torch.Generator,
-        structure: Tensor | None = None,
+        left_out: LeftOut | None = None,
     ) -> ElboTerms:
-        """Every term of the objective for each pair of a batch, which comes in parts."""
-        q = self.infer(batch, structure).posterior
+        """Every term of the objective for each pair of a batch, which comes in parts.
+
+        ``left_out`` is the joint posterior without the links of the step, where there is one: then
+        the ends of these links have to find each other in it, otherwise those of the batch.
+        """
+        q = self.infer(batch, None if left_out is None else left_out.mean).posterior
         linked = self.reconstruct(q.linked, batch, generator)
         # log p(x|z) looks at z_i and z_j one by one, so branches with equal margins share it
         unlinked = (
@@ -161,12 +166,15 @@ class PairVAE(nn.Module):
             else self.reconstruct(q.unlinked, batch, generator)
         )
         links, known, i, j = (joined(batch, name) for name in ("links", "known", "i", "j"))
+        partner = torch.zeros_like(q.link_logit).sum()
         if self.config.link_posterior == "latent":
-            scale, known_links = self.integrator.link_scale.exp(), known & (links > 0)
-            mean_i, mean_j = q.linked.mean_i, q.linked.mean_j
-            partner = partner_log_probability(mean_i, mean_j, i, j, known_links, scale)
-        else:
-            partner = torch.zeros_like(q.link_logit)
+            if left_out is not None:
+                i, j = left_out.links.T
+                ends = left_out.mean[i], left_out.mean[j]
+            else:
+                rows = (known & (links > 0)).nonzero().squeeze(1)
+                i, j, ends = i[rows], j[rows], (q.linked.mean_i[rows], q.linked.mean_j[rows])
+            partner = partner_log_probability(*ends, i, j, self.integrator.link_scale.exp())
         return elbo(
             links=links,
             known=known,

@@ -50,6 +50,8 @@ def _route(method: str, path: str, route: dict[str, Any], schemas: dict[str, Any
     example = f"curl 'http://127.0.0.1:8765{path}'"
     for name, value in {"number": 0, "source": 0, "target": 1}.items():
         example = example.replace(f"{{{name}}}", str(value))
+    if path == "/api/map":
+        example = example.replace("curl", "curl --compressed")
     if path == "/api/vertices":
         example = example.replace(path, f"{path}?q=graph&limit=3")
     if body := route.get("requestBody"):

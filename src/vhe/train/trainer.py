@@ -108,6 +108,7 @@ class Trainer:
             negatives=config.negatives,
             alpha=config.alpha,
             seed=seed,
+            step_links=config.step_links if config.structure == "joint" else 0,
         )
         self.steps = max(config.steps, math.ceil(config.epochs * self.sampler.steps_in_epoch))
         self.optimisers = _optimisers(model)
@@ -185,10 +186,10 @@ class Trainer:
             TextPairs.of(pairs[rows], self.corpus, device)
             for rows in length_buckets(pairs, self.corpus.lengths, AREA)
         ]
-        structure = None
+        left_out = None
         if self.structure is not None:  # a link that is learned from must not be read from
-            structure = self.structure.mean(without=self.sampler.link_numbers(step))
-        terms = self.model.loss(parts, noise, structure)
+            left_out = self.structure.leaving_out(self.sampler.link_numbers(step))
+        terms = self.model.loss(parts, noise, left_out)
         means = terms.means()
         if math.isfinite(sum(means.values())):
             self.model.objective(terms).mean().backward()
