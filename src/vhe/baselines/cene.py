@@ -98,7 +98,7 @@ class CENE(Contextual):
         "negatives": LINK_NEGATIVES,
         "batch_size": 64 * (1 + LINK_NEGATIVES),
         "learning_rate": 2e-3,
-        "steps": 300,
+        "steps": 500,
         "check_every": 30,
         "patience": 4,
         "contexts": 1,
