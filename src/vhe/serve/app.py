@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LARGEST = 2**20  # bytes of a request's body
+PASSED_OVER = 2**24  # bytes of a larger one that are read before it is refused
 ON_THE_SPOT = 10_000  # vertices up to which suggestions are a matter of milliseconds
 FILES = {
     name: {"css": "text/css", "js": "text/javascript"}[name.rpartition(".")[2]]
@@ -235,11 +236,14 @@ class Guard:
             message = await receive()
             length += len(message.get("body", b""))
             if length > LARGEST:
+                await _drain(receive, message)
                 raise HTTPException(413, headers={"connection": "close"})
             return message
 
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         refused = self._refused(scope, headers)
+        if refused is not None and refused.status_code == 413:
+            await _drain(receive, await receive())
         await (refused or self.app)(scope, guarded_receive, guarded_send)
 
     def _refused(self, scope: Scope, headers: dict[str, str]) -> Response | None:
@@ -275,6 +279,14 @@ class Guard:
         except CookieError:
             return False
         return kept is not None and hmac.compare_digest(kept.value.encode(), self.digest.encode())
+
+
+async def _drain(receive: Receive, message: Message) -> None:
+    """Pass over the rest of a body that is not much too large: who still sends hears no answer."""
+    length = 0
+    while message.get("more_body") and length < PASSED_OVER:
+        message = await receive()
+        length += len(message.get("body", b""))
 
 
 def _digest(token: str) -> str:
