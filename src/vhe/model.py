@@ -215,8 +215,8 @@ class VHE(Answers, BaseEstimator):
         method
             "fast": the structure embedding is a weighted mean of the text's own code and those of
             its links and nearest texts, the posterior under the prior of the whole graph; "paper":
-            it maximises the bound over some contexts. The better one for the model's settings
-            when left out.
+            it maximises the bound over some contexts, which takes a hundred times as long. When
+            left out: paper for a learned table, as the paper has it, fast otherwise.
         """
         self._check_fitted()
         network, pairs = self.network_, list(edges)

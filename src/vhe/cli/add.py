@@ -35,8 +35,8 @@ def add(
     out
         the folder for the model with the new vertices
     method
-        fast (one step from the nearest texts and the links) or paper (climbs the bound); the
-        better one for the settings of the model when left out
+        fast (one step from the nearest texts and the links) or paper (climbs the bound); paper
+        for a model with the paper's settings, fast for others, when left out
     overwrite
         replace the model that is in --out
     json
