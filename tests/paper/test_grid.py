@@ -6,11 +6,12 @@ from typing import get_args
 import pytest
 
 from vhe.errors import VHEError
-from vhe.evaluate.cells import VARIED, Task
+from vhe.evaluate.cells import VARIED, Task, ablation_name
 from vhe.evaluate.methods import METHODS, make, names
 from vhe.paper.grid import cells, grid
 from vhe.paper.published import PAPER_NAMES, published, table
 from vhe.paper.results import cell_path
+from vhe.paper.tables import ABLATIONS
 
 TASKS = get_args(Task)
 
@@ -59,8 +60,8 @@ def test_settings_of_the_grid_are_understood() -> None:
         if not e.settings or e.method not in names():
             continue
         made = make(e.method, 0, **e.settings)
-        if e.task in VARIED:
-            assert list(e.settings) == [VARIED[e.task]]
+        if e.task in VARIED or e.task == "ablation":
+            assert list(e.settings) == [VARIED.get(e.task, next(iter(e.settings)))]
             assert made.get_params().items() >= e.settings.items()
             made.config  # noqa: B018 (raises for what is no setting)
         else:
@@ -69,6 +70,19 @@ def test_settings_of_the_grid_are_understood() -> None:
             assert (objective.text, objective.text_structure, objective.structure_text) == (
                 *(0.7, 0.2, 0.2),
             )
+
+
+def test_an_ablation_changes_one_setting_of_the_default_and_has_a_name() -> None:
+    ablations = [e for e in grid() if e.task == "ablation"]
+    names = {ablation_name(e.settings) for e in ablations}
+    assert names == set(ABLATIONS)
+    for e in ablations:
+        default = make(e.method, 0).get_params()
+        assert len(e.settings) <= 1
+        assert all(default[name] != value for name, value in e.settings.items())
+    cell = cells(["ablation"], [0], datasets=["cora"], shares=[0.55], protocols=["lines"])[1]
+    assert cell_path(Path("r"), cell).name == "cora-vhe-55-lines-softness=0.0-0.json"
+    assert str(cell) == "ablation cora vhe 55 % lines softness=0.0 seed 0"
 
 
 def test_figures_have_the_settings_of_the_paper() -> None:

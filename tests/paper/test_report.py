@@ -143,6 +143,7 @@ PICTURES = {f"{name}.svg" for name in ("ratio-cora", "degree", "lambda", "alpha"
 
 def test_pages_are_written_and_their_tables_are_even(out: Path) -> None:
     pages = {"README.md", "link.md", "classify.md", "unseen.md", "figures.md", "index.html"}
+    pages.add("ablation.md")
     written = {path.name for path in out.rglob("*") if path.is_file()}
     assert written == {*pages, *PICTURES, "tsne.svg"}
     assert "3 measurements" in (out / "README.md").read_text()

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from vhe.evaluate.calibration import ReliabilityCurve
     from vhe.evaluate.contract import Method
 
-Task = Literal["link", "classify", "unseen", "degree", "lambda", "alpha", "structure", "tsne"]
+Task = Literal[
+    "link", "classify", "unseen", "degree", "lambda", "alpha", "structure", "tsne", "ablation"
+]
 
 LINK_MEASURES = ("auc", "ap", "mrr", "hits10")
 MEASURES: dict[Task, tuple[str, ...]] = {
@@ -28,6 +30,7 @@ MEASURES: dict[Task, tuple[str, ...]] = {
     "alpha": LINK_MEASURES,
     "structure": LINK_MEASURES,
     "tsne": ("purity",),
+    "ablation": LINK_MEASURES,
 }
 CALIBRATION = ("brier", "ece")  # in a result only where the method gives probabilities
 TITLES = {
@@ -81,6 +84,8 @@ class Cell:
     @property
     def variant(self) -> str | None:
         """The value of the setting that the task varies, as it is written in names."""
+        if self.task == "ablation":
+            return ablation_name(self.settings)
         if self.task not in VARIED:
             return None
         value = self.settings[VARIED[self.task]]
@@ -89,8 +94,16 @@ class Cell:
     def __str__(self) -> str:
         said = [self.task, self.dataset, self.method, f"{percent(self.share)} %"]
         said += [self.protocol] if self.protocol else []
-        said += [f"{VARIED[self.task]}={self.variant}"] if self.variant else []
+        if self.variant:
+            said.append(
+                f"{VARIED[self.task]}={self.variant}" if self.task in VARIED else self.variant
+            )
         return " ".join([*said, f"seed {self.seed}"])
+
+
+def ablation_name(settings: dict[str, Any]) -> str:
+    """Which settings are not the default ones, as it is written in names."""
+    return "+".join(f"{name}={value}" for name, value in settings.items()) or "default"
 
 
 class Bench:

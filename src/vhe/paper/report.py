@@ -25,6 +25,11 @@ PAGES: dict[Task, tuple[str, str]] = {  # title, and what is seen
     "link": ("Link prediction", "Columns: share of the edges that are seen."),
     "classify": ("Vertex classification", "Columns: share of the labels that are shown."),
     "unseen": ("Links of unseen vertices", "Columns: share of the vertices that are seen."),
+    "ablation": (
+        "Ablations",
+        "Rows: the default settings with one of them changed. Columns: share of the edges that "
+        "are seen.",
+    ),
 }
 FIGURES = (
     "The paper prints these as pictures without figures, so that there is nothing to put beside "

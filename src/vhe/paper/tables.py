@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vhe.data.checked import counted
-from vhe.evaluate.cells import CALIBRATION, MEASURES, TITLES, VARIED, WHOLE, Task, percent
+from vhe.evaluate.cells import (
+    CALIBRATION,
+    MEASURES,
+    TITLES,
+    VARIED,
+    WHOLE,
+    Task,
+    ablation_name,
+    percent,
+)
 from vhe.evaluate.methods import METHODS
 from vhe.evaluate.summary import Figure, group
 from vhe.paper.published import PAPER_NAMES, Published, published, table
@@ -19,6 +28,16 @@ OWN_NAMES = {
     "vhe-paper": "VHE, paper's settings",
     "tfidf": "TF-IDF",
     "diffused-text": "Diffused text",
+}
+ABLATIONS = {  # what each leaves out of the default
+    "default": "VHE, nothing left out",
+    "softness=0.0": "no soft links between near texts",
+    "steps=0": "nothing learned: words as they start",
+    "link_weight=0.0": "no link term: the bound alone",
+    "word_start=random": "words start at random",
+    "embedding=average": "embedding averaged over contexts, as in the paper",
+    "structure=learned": "a learned table instead of the joint posterior",
+    "structure=none": "no structure embedding: texts alone",
 }
 DATASETS = {"cora": "Cora", "hepth": "HepTh", "zhihu": "Zhihu"}
 COMPARED: tuple[Task, ...] = ("link", "classify", "unseen")  # of these the paper prints figures
@@ -91,6 +110,13 @@ def tables(task: Task, dataset: str, results: Iterable[Result]) -> list[Table]:
     return found
 
 
+def row(result: Result) -> str:
+    """In which row of its table a result stands: its method, or what was changed in it."""
+    if result["task"] == "ablation":
+        return ablation_name(result.get("settings", {}))
+    return str(result["method"])
+
+
 def column(task: Task, result: Result) -> Any:
     """Where in its table a result stands."""
     if task in VARIED:
@@ -114,8 +140,8 @@ def by_degree(results: Iterable[Result]) -> dict[str, dict[str, Figure]]:
 
 def display(method: str) -> str:
     """A method's name as it is printed."""
-    if method in OWN_NAMES:
-        return OWN_NAMES[method]
+    if method in OWN_NAMES or method in ABLATIONS:
+        return (OWN_NAMES | ABLATIONS)[method]
     return PAPER_NAMES.get(method, method).replace("++", "‡").replace("+", "†")
 
 
@@ -125,9 +151,9 @@ def dataset_name(dataset: str) -> str:
 
 
 def in_order(methods: Iterable[str]) -> list[str]:
-    """Methods as the registry has them, and those that it no longer has."""
-    present = set(methods)
-    return [name for name in METHODS if name in present] + sorted(present - METHODS.keys())
+    """Methods as the registry has them, ablations as listed here, then what is in neither."""
+    present, known = set(methods), (*METHODS, *ABLATIONS)
+    return [name for name in known if name in present] + sorted(present - set(known))
 
 
 def _entries(
@@ -144,7 +170,7 @@ def _entries(
     values: dict[tuple[str, Any], list[float]] = {}
     for result in results:
         if measure in result:
-            key = (result["method"], column(task, result))
+            key = (row(result), column(task, result))
             values.setdefault(key, []).append(result[measure])
     ours = {key: Figure.of(same) for key, same in values.items()}
     theirs: dict[tuple[str, Any], Published] = {}
