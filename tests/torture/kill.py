@@ -73,26 +73,25 @@ def digest(model: Path) -> str:
     return hashlib.sha256(weights + json.dumps(config).encode()).hexdigest()
 
 
-def trial(folder: Path, fit: list[str], seconds: float, kills: int, draw: random.Random) -> str:
-    """Kill a run some times, then let it come to its end: the digest of its model."""
-    model, training, log = folder / "model", folder / "model.training", folder / "log"
+def trial(folder: Path, fit: list[str], seconds: float, kills: int, draw: random.Random) -> int:
+    """Kill a run up to ``kills`` times, then let it come to its end; how often it was killed."""
+    model, log = folder / "model", folder / "log"
+    kept = folder / "model.training", folder / ".model.training.previous"
     folder.mkdir()
+    killed = 0
     for attempt in range(kills + 1):
-        for kept, kind in ((model, "model"), (training, "training")):
-            if kept.exists() or kept.with_name(f".{kept.name}.previous").exists():
-                read_folder(kept, kind)
-        if model.exists() and not training.exists():
-            break  # it had come to its end before it was killed
-        child = start([*fit, "--out", str(model), *(["--resume"] * training.exists())], log)
+        resume = any(place.exists() for place in kept)
+        if model.exists() and not resume:
+            break  # it had come to its end
+        child = start([*fit, "--out", str(model), *(["--resume"] * resume)], log)
         if attempt < kills:
             time.sleep(draw.uniform(0, seconds))
             os.kill(child, signal.SIGKILL)
-            status_of(child)
-        elif status_of(child) != 0:
-            raise RuntimeError(log.read_text())
-    shutil.rmtree(folder / "model.training", ignore_errors=True)
-    assert not [name for name in os.listdir(folder) if name.endswith(".training")]
-    return digest(model)
+        status = status_of(child)
+        killed += status == -signal.SIGKILL
+        if status not in (0, -signal.SIGKILL):
+            raise VHEError(log.read_text()[-2000:])
+    return killed
 
 
 def torture(base: Path, often: int, seed: int) -> dict[str, object]:
@@ -105,29 +104,33 @@ def torture(base: Path, often: int, seed: int) -> dict[str, object]:
         assert status_of(start([*fit, *OFTEN[0], "--out", str(model)], base / "log")) == 0
         seconds = max(seconds, time.monotonic() - began)
         undisturbed.append(digest(model))
-    identical, unreadable, kills, problems = 0, 0, 0, []
-    for k in range(often):
-        which, now = k % len(SHAPES), draw.choice((1, 1, 1, 2, 3))
-        kills += now
+    runs = tries = identical = unreadable = kills = 0
+    problems: list[str] = []
+    while runs < often and not problems:
+        which, folder = runs % len(SHAPES), base / str(tries)
         fit = ["fit", *source, "--seed", "1", "--threads", "1"]
         fit += ["--set", *SETTINGS, *SHAPES[which], *draw.choice(OFTEN)]
+        tries, killed = tries + 1, 0
         try:
-            same = trial(base / str(k), fit, seconds, now, draw) == undisturbed[which]
+            killed = trial(folder, fit, seconds, draw.choice((1, 1, 1, 2, 3)), draw)
+            if not killed:
+                continue  # it was over before its moment came
+            same = digest(folder / "model") == undisturbed[which]
             identical += same
-            problems += [] if same else [f"run {k}: other weights"]
+            problems += [] if same else [f"{folder}: other weights"]
         except VHEError as error:
             unreadable += 1
-            problems.append(f"run {k}: {error}")
-        except RuntimeError as error:
-            problems.append(f"run {k}: {error}"[-2000:])
+            problems.append(str(error))
+        runs += 1
+        kills += killed
         if not problems:
-            shutil.rmtree(base / str(k))
+            shutil.rmtree(folder)
     return {
-        "runs": often,
+        "runs": runs,
         "kills": kills,
         "identical": identical,
         "unreadable": unreadable,
-        "problems": problems[:5],
+        "problems": problems,
     }
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,11 +63,14 @@ def test_writers_and_readers(
                 told = worker(folder, name, times(2, 60))
                 (tmp_path / f"told{name}").write_text(json.dumps(told))
                 os._exit(0)
+            except BaseException:
+                (tmp_path / f"told{name}").write_text(traceback.format_exc())
             finally:
                 os._exit(1)
         children.append(child)
-    statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    assert statuses == [0] * 4
+    for name, child in enumerate(children, start=1):
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status == 0, (tmp_path / f"told{name}").read_text()
     told = [json.loads((tmp_path / f"told{name}").read_text()) for name in range(1, 5)]
     total = {key: sum(counts[key] for counts in told) for key in told[0]}
     figures |= total

@@ -23,6 +23,7 @@ SYNONYMS = {
     "target": ("target", "to", "dst", "tail", "v", "cited"),
 }
 OPTIONAL = frozenset({"label"})
+MOST_COLUMNS = 10_000
 EXTENSIONS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
@@ -64,6 +65,7 @@ def read_table(
     try:
         return _read_rows(path, meanings, known, *_split_rows(text, "\t", quoted=True))
     except VHEError as error:
+        error.__traceback__ = None  # it would keep all the rows
         # Many TSV files do not quote at all, and hold quotation marks that open nothing.
         try:
             table = _read_rows(path, meanings, known, *_split_rows(text, "\t", quoted=False))
@@ -157,7 +159,8 @@ def _split_rows(
     text: Text, delimiter: str, quoted: bool
 ) -> tuple[list[list[str]], list[int], tuple[str, ...]]:
     """Return the rows of a delimited file, the line on which each one starts, and notes."""
-    rows, lines, start, blank = [], [], 1, 0
+    rows: list[list[str]] = []
+    lines, start, blank = [], 1, 0
     limit = csv.field_size_limit(2**31 - 1)  # a long text is no mistake
     try:
         reader = csv.reader(
@@ -167,6 +170,13 @@ def _split_rows(
             strict=True,
         )
         for row in reader:
+            if len(row) > MOST_COLUMNS:
+                raise VHEError(f"{text.path}:{start}: {len(row):,} cells in a row; is it a table?")
+            if rows and row and len(row) != len(rows[0]):
+                raise VHEError(
+                    f"{text.path}:{start}: {counted(len(row), 'cell')} where the first row has "
+                    f"{len(rows[0])}; quote a text that holds the delimiter."
+                )
             if row:  # csv gives [] for a blank line
                 rows.append(row)
                 lines.append(start)
@@ -202,13 +212,6 @@ def _read_rows(
         found = find_columns(header, meanings, f"{path}:{lines[0]}")
         notes += tuple(column_notes(path, header, found))
         rows, lines = rows[1:], lines[1:]
-    width = len(header)
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != width:
-            raise VHEError(
-                f"{path}:{line}: {counted(len(row), 'cell')} where the first row has {width}; "
-                "quote a text that holds the delimiter."
-            )
     columns = {meaning: [row[k] for row in rows] for meaning, k in found.items()}
     for meaning in columns.keys() - {"text"}:
         columns[meaning] = [cell.strip() for cell in columns[meaning]]

@@ -37,8 +37,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
     only then, and deleted last. At every moment one of the two is complete: see `recovered`.
     """
     folder = Path(os.path.realpath(folder))  # a symbolic link to a folder stays one
-    _refuse_what_is_not_ours(folder)
     with claimed(folder, "writing"):
+        _refuse_what_is_not_ours(folder)
         _write_claimed(folder, files, kind)
 
 
@@ -105,12 +105,14 @@ def _read(folder: Path, kind: str) -> dict[str, bytes]:
 def recovered(folder: Path) -> Path:
     """Give a folder its name back if the writer was stopped between its two renames."""
     folder = Path(os.path.realpath(folder))
-    if not folder.exists() and (_previous(folder) / MANIFEST).exists():
-        with (
-            contextlib.suppress(VHEError),
-            claimed(folder, "writing", wait=SECONDS_FOR_A_WRITER),  # it may be at it right now
-        ):
-            _give_back(folder)
+    previous = _previous(folder) / MANIFEST
+    patience = time.monotonic() + SECONDS_FOR_A_WRITER
+    while not folder.exists() and previous.exists() and time.monotonic() < patience:
+        try:
+            with claimed(folder, "writing"):
+                _give_back(folder)
+        except VHEError:  # it is between them right now
+            time.sleep(0.01)
     return folder
 
 
@@ -140,7 +142,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def claimed(folder: Path, purpose: str, wait: float = 0.0) -> Iterator[None]:
+def claimed(folder: Path, purpose: str) -> Iterator[None]:
     """Keep other processes from claiming a folder for the same purpose inside a with block.
 
     The claim is a lock of the operating system on a file beside the folder: it ends with the
@@ -148,11 +150,9 @@ def claimed(folder: Path, purpose: str, wait: float = 0.0) -> Iterator[None]:
     """
     folder = Path(os.path.realpath(folder))
     path = folder.with_name(f".{folder.name}.{purpose}")
-    patience = time.monotonic() + wait
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        while (handle := _locked(path)) is None and time.monotonic() < patience:
-            time.sleep(0.02)
+        handle = _locked(path)
     except OSError as error:
         raise VHEError(
             f"{folder}: the folder cannot be written ({error.strerror or error})"
@@ -200,9 +200,10 @@ def _lock(handle: int) -> None:
 
 def _remove_leftovers(folder: Path) -> None:
     """Delete what writers left that were killed; whoever holds the claim is the only writer."""
-    for path in folder.parent.iterdir():
-        if path.name.startswith(f".{folder.name}.") and path.name.endswith(".part"):
-            shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for path in folder.parent.iterdir():
+            if path.name.startswith(f".{folder.name}.") and path.name.endswith(".part"):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _refuse_what_is_not_ours(folder: Path) -> None:
