@@ -6,6 +6,7 @@ import torch
 
 from vhe.config import VHEConfig
 from vhe.data.text import Corpus, tokenize
+from vhe.nn import graph_prior
 from vhe.nn.graph_prior import (
     ROUNDS,
     STRENGTH,
@@ -172,6 +173,21 @@ def test_near_texts_of_many_are_found_in_pieces():
         j = int(cosine.argmax())
         assert (min(i, j), max(i, j)) in found
     assert n / 2 <= len(found) <= n
+
+
+def test_near_texts_by_clusters_are_nearly_those_of_all_against_all(monkeypatch):
+    rng = np.random.default_rng(4)
+    topics = rng.normal(size=(40, 8))
+    codes = (topics[rng.integers(40, size=3000)] + 0.5 * rng.normal(size=(3000, 8))).astype("f")
+    exact, cosines = near_texts(codes, 5)
+    monkeypatch.setattr(graph_prior, "EXACT_NEAR", 100)
+    found, theirs = near_texts(codes, 5)
+    pairs = dict(zip(map(tuple, exact.tolist()), cosines, strict=True))
+    shared = [pair for pair in map(tuple, found.tolist()) if pair in pairs]
+    assert len(shared) > 0.95 * len(pairs)
+    known = dict(zip(map(tuple, found.tolist()), theirs, strict=True))
+    assert all(known[pair] == pytest.approx(pairs[pair], abs=1e-6) for pair in shared)
+    assert (found[:, 0] < found[:, 1]).all()
 
 
 @pytest.mark.parametrize("n", [1, 2])

@@ -330,12 +330,12 @@ def test_every_weight_learns_but_the_padding_and_a_table_that_is_made(config):
 def test_structure_can_be_given_instead_of_the_table(name):
     model = shaken(CONFIGS[name])
     table = model.structure.weight.detach().clone()
-    same = model.infer([batch_of()], table).posterior
+    same = model.infer([batch_of()], table.__getitem__).posterior
     torch.testing.assert_close(
         flat(same.linked), flat(model.infer([batch_of()]).posterior.linked), **EXACT
     )
     given = (table + 1).requires_grad_()
-    moved = model.infer([batch_of()], given).posterior
+    moved = model.infer([batch_of()], given.__getitem__).posterior
     assert not torch.allclose(moved.linked.mean_i, same.linked.mean_i)
     links = torch.tensor([[0, 1], [2, 5], [5, 7]])
     terms = model.loss([batch_of()], noise(), LeftOut(given, links))

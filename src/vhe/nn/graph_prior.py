@@ -12,6 +12,7 @@ texts are near count too, softly: the mixture over unknown edges in expectation.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ from vhe.nn.starts import word_counts
 STRENGTH = 2.0  # of a link, before it is shared among the links of its ends
 NEIGHBOURS = 10  # nearest texts that are linked softly
 PROBES = 64  # random vectors for the variances
+SAMPLE = 512  # texts that the centre of all codes is taken from where few codes are asked for
+EXACT_NEAR = 10_000  # texts up to which near ones are found by comparing all with all
+CLUSTERS_NEAR = 16  # beyond, a text is compared with those of this many nearest clusters
 ROUNDS_TRAINING, ROUNDS = 3, 12  # of conjugate gradients: errors of some 1e-2 and 1e-4
 
 
@@ -36,18 +40,36 @@ class TextCodes:
     """
 
     def __init__(self, corpus: Corpus, device: torch.device) -> None:
-        counts = word_counts(corpus)
-        counts.data = 1 + np.log(counts.data)
-        self.rows = _torch(counts, device)  # (n, V)
-        self.columns = _torch(counts.T.tocsr(), device)  # (V, n)
+        self.counts = word_counts(corpus)  # (n, V)
+        self.counts.data = 1 + np.log(self.counts.data)
+        self.device = device
+        self.all = self._words_of(slice(None))
+        some = np.linspace(0, len(corpus) - 1, min(SAMPLE, len(corpus))).astype(np.int64)
+        self.some = self._words_of(some)
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """Codes (n, d) for word vectors (V, d)."""
-        totals = _Product.apply(vectors, self.rows, self.columns)
-        assert isinstance(totals, Tensor)
-        length = totals.norm(dim=1, keepdim=True).clamp(min=1e-12)
-        codes = totals / length * vectors.shape[1] ** 0.5
+        codes = self._scaled(vectors, self.all)
         return codes - codes.mean(dim=0) / 2
+
+    def of(self, texts: NDArray[np.int64], vectors: Tensor) -> Tensor:
+        """Codes (k, d) of some texts, at a cost that does not grow with the number of all.
+
+        They are centred by a sample, through which no gradient goes.
+        """
+        with torch.no_grad():
+            center = self._scaled(vectors, self.some).mean(dim=0)
+        return self._scaled(vectors, self._words_of(texts)) - center / 2
+
+    def _words_of(self, texts: NDArray[np.int64] | slice) -> tuple[Tensor, Tensor]:
+        """Counts (k, V) and their transpose."""
+        counts = self.counts[texts]
+        return sparse_rows(counts, self.device), sparse_rows(counts.T.tocsr(), self.device)
+
+    def _scaled(self, vectors: Tensor, words: tuple[Tensor, Tensor]) -> Tensor:
+        totals = product(vectors, *words)
+        length = totals.norm(dim=1, keepdim=True).clamp(min=1e-12)
+        return totals / length * vectors.shape[1] ** 0.5
 
 
 class GraphPrior:
@@ -94,6 +116,13 @@ class GraphPrior:
             self.device
         )
         self._pairs = len(pairs)
+
+    def compressed(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """The couplings in compressed rows: where rows start, columns, weights; and the places of
+        each pair's two entries among them, (2, pairs)."""
+        arrays = (self._starts, self._columns, self._weights, self._entry.view(2, -1))
+        starts, columns, weights, entries = (array.cpu().numpy() for array in arrays)
+        return starts, columns, weights, entries
 
     def coupling(self, left_out: NDArray[np.int64] | None = None) -> Coupling:
         """The prior without some links, by their numbers; they still count in the degrees."""
@@ -148,21 +177,31 @@ class Coupling:
 
     def posterior_mean(self, codes: Tensor, rounds: int) -> Tensor:
         """A⁻¹ Λ m; gradients by the adjoint system, which is the same one: A is symmetric."""
-        mean = _Posterior.apply(codes, self, rounds)
-        assert isinstance(mean, Tensor)
-        return mean
+        return self.solution(self.precision * codes, rounds)
+
+    def solution(self, b: Tensor, rounds: int) -> Tensor:
+        """`solve`, with gradients."""
+        z = _Solution.apply(b, self, rounds)
+        assert isinstance(z, Tensor)
+        return z
 
 
-class _Posterior(torch.autograd.Function):
+class _Solution(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, codes: Tensor, coupling: Coupling, rounds: int) -> Tensor:
+    def forward(ctx: Any, b: Tensor, coupling: Coupling, rounds: int) -> Tensor:
         ctx.coupling, ctx.rounds = coupling, rounds
-        return coupling.solve(coupling.precision * codes, rounds)
+        return coupling.solve(b, rounds)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        coupling: Coupling = ctx.coupling
-        return coupling.precision * coupling.solve(gradients[0], ctx.rounds), None, None
+        return ctx.coupling.solve(gradients[0], ctx.rounds), None, None
+
+
+def product(dense: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """A sparse matrix times a dense one, with gradients: its transpose is ``columns``."""
+    found = _Product.apply(dense, rows, columns)
+    assert isinstance(found, Tensor)
+    return found
 
 
 class _Product(torch.autograd.Function):
@@ -181,36 +220,56 @@ class _Product(torch.autograd.Function):
 def near_texts(
     codes: NDArray[np.float32], neighbours: int = NEIGHBOURS
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The nearest texts of each text by the cosine of centred codes: pairs (k, 2), cosines (k,)."""
+    """The nearest texts of each text by the cosine of centred codes: pairs (k, 2), cosines (k,).
+
+    All are compared with all where texts are few. Where they are many, those of near clusters are:
+    n^1.5 comparisons, which miss some of the nearest.
+    """
     centred = codes - codes.mean(axis=0)
     unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
     n = len(unit)
-    count = min(neighbours, n - 1)
-    if count < 1:
+    if min(neighbours, n - 1) < 1:
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.float32)
     table = torch.from_numpy(np.ascontiguousarray(unit))
+    everyone = torch.arange(n)
+    groups = [(everyone, everyone)] if n <= EXACT_NEAR else _near_clusters(table)
     keys, values = [], []
-    step = max(1, (1 << 24) // n)
-    for start in range(0, n, step):
-        cosine = table[start : start + step] @ table.T
-        here = torch.arange(len(cosine))
-        cosine[here, here + start] = -2
-        best = cosine.topk(count, dim=1)
-        i = np.repeat(np.arange(start, start + len(cosine)), count)
-        j = best.indices.numpy().ravel()
-        keys.append(np.minimum(i, j) * n + np.maximum(i, j))
-        values.append(best.values.numpy().ravel())
+    for asking, candidates in groups:
+        others, rows = min(neighbours, len(candidates) - 1), table[candidates].T
+        for i in asking.split(max(1, (1 << 24) // len(candidates))) if others else ():
+            cosine = table[i] @ rows
+            cosine[i.unsqueeze(1) == candidates] = -2
+            best = cosine.topk(others, dim=1)
+            i, j = np.repeat(i.numpy(), others), candidates[best.indices].numpy().ravel()
+            keys.append(np.minimum(i, j) * n + np.maximum(i, j))
+            values.append(best.values.numpy().ravel())
     key, first = np.unique(np.concatenate(keys), return_index=True)
     value = np.concatenate(values)[first]
     positive = value > 0
     return np.stack(np.divmod(key[positive], n), axis=1), value[positive]
 
 
-def _torch(matrix: sparse.csr_array, device: torch.device) -> Tensor:
+def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Each cluster of rows of unit length, and the rows of the clusters that are nearest to it."""
+    n = len(table)
+    count = round(n**0.5 / 2)
+    centers = table[torch.linspace(0, n - 1, count).long()]
+    for _ in range(3):
+        cluster = torch.cat([(part @ centers.T).argmax(dim=1) for part in table.split(1 << 14)])
+        centers = torch.zeros_like(centers).index_add_(0, cluster, table)
+        centers = torch.nn.functional.normalize(centers, dim=1)
+    members = cluster.argsort(stable=True).split(torch.bincount(cluster, minlength=count).tolist())
+    near = (centers @ centers.T).topk(min(CLUSTERS_NEAR, count), dim=1).indices
+    for own, others in zip(members, near.tolist(), strict=True):
+        yield own, torch.cat([members[k] for k in {*others}])
+
+
+def sparse_rows(matrix: sparse.csr_array, device: torch.device) -> Tensor:
+    """A sparse matrix of scipy as one of torch, in compressed rows."""
     return torch.sparse_csr_tensor(
-        torch.from_numpy(matrix.indptr.astype(np.int32)),
-        torch.from_numpy(matrix.indices.astype(np.int32)),
-        torch.from_numpy(matrix.data.astype(np.float32)),
+        torch.from_numpy(matrix.indptr.astype(np.int32, copy=False)),
+        torch.from_numpy(matrix.indices.astype(np.int32, copy=False)),
+        torch.from_numpy(matrix.data.astype(np.float32, copy=False)),
         matrix.shape,
         check_invariants=False,
     ).to(device)

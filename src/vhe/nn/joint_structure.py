@@ -11,16 +11,26 @@ from torch import Tensor
 
 from vhe.data.text import Corpus
 from vhe.nn.graph_prior import ROUNDS, ROUNDS_TRAINING, GraphPrior, TextCodes, near_texts
+from vhe.nn.local_posterior import LocalPosterior
 from vhe.nn.pair_model import PairModel
+
+WHOLE = 10_000  # vertices up to which each step solves for all of them
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The posterior means of all vertices without some links, and these links: what a step of
-    training reads and what it learns from."""
+    """The posterior means of vertices without some links, and these links: what a step of training
+    reads and what it learns from."""
 
-    mean: Tensor  # (n, d)
+    mean: Tensor  # (k, d)
     links: Tensor  # (m, 2)
+    vertices: Tensor | None = None  # (k,) whose means they are, sorted; None is all
+
+    def of(self, vertices: Tensor) -> Tensor:
+        """The means of some of the vertices."""
+        if self.vertices is None:
+            return self.mean[vertices]
+        return self.mean[torch.searchsorted(self.vertices, vertices.contiguous())]
 
 
 class JointStructure:
@@ -41,12 +51,32 @@ class JointStructure:
         self.prior = GraphPrior(
             links, self.corpus.lengths, self.near, softness, self.model.words.weight.device
         )
+        self._local: LocalPosterior | None = None
 
-    def leaving_out(self, numbers: NDArray[np.int64]) -> LeftOut:
-        """The posterior means without some links, and these links."""
+    @property
+    def local(self) -> LocalPosterior | None:
+        """What solves for a few vertices at a time, where there are many."""
         assert self.prior is not None, "call use() first"
-        links = torch.from_numpy(self.prior.links[numbers]).to(self.model.words.weight.device)
-        return LeftOut(self.mean(numbers), links)
+        if self._local is None and len(self.corpus) > WHOLE:
+            self._local = LocalPosterior(self.prior, self.codes, self.model.structure.weight.data)
+        return self._local
+
+    def leaving_out(
+        self, numbers: NDArray[np.int64], readers: NDArray[np.int64] | None = None
+    ) -> LeftOut:
+        """The posterior means without some links, and these links.
+
+        Where vertices are many, only those of the links and the ``readers`` are solved for.
+        """
+        assert self.prior is not None, "call use() first"
+        device = self.model.words.weight.device
+        ends = self.prior.links[numbers]
+        links = torch.from_numpy(ends).to(device)
+        if self.local is None:
+            return LeftOut(self.mean(numbers), links)
+        asked = np.unique(np.append(ends, [] if readers is None else readers).astype(np.int64))
+        mean = self.local.mean(asked, self.model.words.weight[1:], numbers)
+        return LeftOut(mean, links, torch.from_numpy(asked).to(device))
 
     def mean(
         self, without: NDArray[np.int64] | None = None, rounds: int = ROUNDS_TRAINING
@@ -60,6 +90,14 @@ class JointStructure:
     def store(self, without: NDArray[np.int64] | None = None) -> None:
         """Put the posterior means, without some links, into the model's table."""
         self.model.structure.weight.copy_(self.mean(without, rounds=ROUNDS))
+
+    @torch.no_grad()
+    def renew(self, vertices: NDArray[np.int64]) -> None:
+        """Renew the means of some vertices in the table; of all of them, where these are few."""
+        if self.local is None:
+            self.store()
+        else:
+            self.leaving_out(np.zeros(0, np.int64), vertices)
 
     @torch.no_grad()
     def variance(self, seed: int) -> NDArray[np.float32]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,18 +123,19 @@ class PairVAE(nn.Module):
             parts.append(torch.from_numpy(corpus.padded(rows)))
         return pool(self.words.weight, parts, "max")
 
-    def infer(self, batch: Sequence[TextPairs], structure: Tensor | None = None) -> Inferred:
+    def infer(
+        self, batch: Sequence[TextPairs], structure: Callable[[Tensor], Tensor] | None = None
+    ) -> Inferred:
         """The approximate posterior of each pair (section 3.2, encoder).
 
-        ``structure`` (n, d_h) are structure embeddings to use instead of the table.
+        ``structure`` gives the structure embeddings (k, d_h) of k vertices instead of the table.
         """
         aligned = self.alignment(
             self.words.weight, [(pairs.tokens_i, pairs.tokens_j) for pairs in batch]
         )
         i, j = joined(batch, "i"), joined(batch, "j")
-        h_i = self.structure(i) if structure is None else structure[i]
-        h_j = self.structure(j) if structure is None else structure[j]
-        posterior = self.integrator(aligned.text_i, aligned.text_j, h_i, h_j)
+        h = structure or self.structure
+        posterior = self.integrator(aligned.text_i, aligned.text_j, h(i), h(j))
         return Inferred(posterior, aligned.weights)
 
     def reconstruct(
@@ -157,7 +158,7 @@ class PairVAE(nn.Module):
         ``left_out`` is the joint posterior without the links of the step, where there is one: then
         the ends of these links have to find each other in it, otherwise those of the batch.
         """
-        q = self.infer(batch, None if left_out is None else left_out.mean).posterior
+        q = self.infer(batch, None if left_out is None else left_out.of).posterior
         linked = self.reconstruct(q.linked, batch, generator)
         # log p(x|z) looks at z_i and z_j one by one, so branches with equal margins share it
         unlinked = (
@@ -170,7 +171,7 @@ class PairVAE(nn.Module):
         if self.config.link_posterior == "latent":
             if left_out is not None:
                 i, j = left_out.links.T
-                ends = left_out.mean[i], left_out.mean[j]
+                ends = left_out.of(i), left_out.of(j)
             else:
                 rows = (known & (links > 0)).nonzero().squeeze(1)
                 i, j, ends = i[rows], j[rows], (q.linked.mean_i[rows], q.linked.mean_j[rows])

@@ -155,6 +155,8 @@ class Trainer:
                     kept, kept_step = time.monotonic(), state.step
         self.keep()
         self.model.load_state_dict(self.best)
+        if self.structure is not None and self.structure.local is not None:
+            self.structure.store()
         return state
 
     def _refuse_what_does_not_fit(self) -> None:
@@ -188,7 +190,8 @@ class Trainer:
         ]
         left_out = None
         if self.structure is not None:  # a link that is learned from must not be read from
-            left_out = self.structure.leaving_out(self.sampler.link_numbers(step))
+            readers = np.append(pairs.i, pairs.j)
+            left_out = self.structure.leaving_out(self.sampler.link_numbers(step), readers)
         terms = self.model.loss(parts, noise, left_out)
         means = terms.means()
         if math.isfinite(sum(means.values())):
@@ -204,7 +207,7 @@ class Trainer:
             state.stopped = f"the weights were not finite at step {state.step}"
             return state.stopped
         if self.structure is not None:
-            self.structure.store()
+            self.structure.renew(np.unique(self.validation))
         auc = self.validation_auc()
         since = state.step - (state.history[-1]["step"] if state.history else 0)
         means = {name: total / max(since, 1) for name, total in state.sums.items()}
