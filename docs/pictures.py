@@ -1,0 +1,167 @@
+"""Draw the pictures of the documents: what the product makes of See Also, and how VHE works.
+
+    .venv/bin/python docs/pictures.py demo/model
+
+takes the model that `make demo` wrote. The same model gives the same pictures. Playwright and
+chromium are needed for the one that is a page (`explain.png`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import vhe
+from vhe.data.text import tokenize
+from vhe.evaluate.drawing import COLOURS, INK, drawing
+from vhe.nn.graph_prior import GraphPrior
+from vhe.serve.atlas import place, write_map
+
+IMAGES = Path(__file__).parent / "images"
+PAIR = ("networkx.bfs_tree", "networkx.dfs_edges")  # a link that is not in their See Also
+LINES: Any = {"colors": COLOURS[0], "linestyles": "solid"}
+WIDTH = 1280  # dots of a picture that is not drawn in lines
+
+
+def small_png(source: Path, target: Path) -> None:
+    """The picture at a size for a page, with as many colours as it needs."""
+    from PIL import Image
+
+    picture = Image.open(source).convert("RGB")
+    picture.thumbnail((WIDTH, WIDTH), Image.Resampling.LANCZOS)
+    picture.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
+
+
+def draw_map(model: vhe.VHE) -> None:
+    """What `vhe map demo/model --out map.png` draws."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_map(Path(folder) / "map.png", model, place(model))
+        small_png(Path(folder) / "map.png", IMAGES / "map.png")
+
+
+def draw_explanation(model: vhe.VHE) -> None:
+    """What `vhe explain demo/model A B --html link.html` writes, as a browser shows it."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 800, "height": 200}, device_scale_factor=1.6)
+        page.set_content(model.explain(*PAIR).to_html())
+        page.screenshot(path=Path(folder) / "page.png", full_page=True)
+        browser.close()
+        small_png(Path(folder) / "page.png", IMAGES / "explain.png")
+
+
+def draw_priors() -> None:
+    """p0 and p1 as densities over one dimension of the two codes."""
+    side = np.linspace(-3, 3, 121)
+    z_i, z_j = np.meshgrid(side, side)
+    names = ("no link: p₀ (λ = 0)", "linked, λ = 0.9", "linked: p₁ (λ = 0.99)")
+    with drawing(IMAGES / "priors.svg", (7.5, 2.6), panels=3, columns=3) as panels:
+        for axes, name, homophily in zip(panels, names, (0.0, 0.9, 0.99), strict=True):
+            free = 1 - homophily**2
+            power = (z_i**2 + z_j**2 - 2 * homophily * z_i * z_j) / (2 * free)
+            axes.contour(z_i, z_j, -power, levels=[-3, -2, -1, -0.3], **LINES)
+            axes.set(title=name, xlabel="$z_i$", ylabel="$z_j$", aspect="equal")
+
+
+def draw_alignment(model: vhe.VHE) -> None:
+    """M of two texts as a heat map: what the kernels of the alignment slide over."""
+    network, words = model.network_, 14
+    known = set(model._corpus.vocabulary)
+    tokens, spelling = [], []
+    for vertex in map(network.index, PAIR):
+        start = model._corpus.offsets[vertex]
+        tokens.append(model._corpus.tokens[start : start + words].astype(np.int64))
+        read = [w for w in tokenize(network.texts[vertex]) if w in known]
+        spelling.append(read[:words])
+    with torch.no_grad():
+        x_i, x_j = (model._model.words(torch.from_numpy(t)) for t in tokens)
+    with drawing(IMAGES / "alignment.svg", (7.5, 4.4)) as (axes,):
+        axes.grid(visible=False)
+        axes.imshow((x_i @ x_j.T).numpy(), cmap="Blues", aspect="auto")
+        axes.set_xticks(range(words), spelling[1], rotation=60, ha="right")
+        axes.set_yticks(range(words), spelling[0])
+        axes.set_xlabel(f"$x_j$ · {PAIR[1]}")
+        axes.set_ylabel(f"$x_i$ · {PAIR[0]}")
+
+
+def draw_model() -> None:
+    """The graph of the model: from two texts to a posterior, and back."""
+    boxes = {  # place of the middle, and what it says
+        "text i": (0.8, 3.4),
+        "text j": (0.8, 1.2),
+        "alignment\nalignment.py": (2.7, 2.3),
+        "structure h\ngraph_prior.py": (2.7, 0.5),
+        "integrator\nintegrator.py": (4.7, 2.3),
+        "q₁, q₀, π\nhomophily.py": (6.7, 2.3),
+        "decoder\ndecoder.py": (8.7, 3.4),
+        "priors p₁, p₀\nhomophily.py": (8.7, 1.2),
+        "the bound\nelbo.py": (10.6, 2.3),
+    }
+    arrows = [(0, 2), (1, 2), (2, 4), (3, 4), (4, 5), (5, 6), (5, 7), (6, 8), (7, 8)]
+    with drawing(IMAGES / "model.svg", (7.5, 2.7)) as (axes,):
+        axes.set_axis_off()
+        axes.set(xlim=(0, 11.5), ylim=(0, 4))
+        middles = list(boxes.values())
+        for start, end in arrows:
+            axes.annotate(
+                "",
+                middles[end],
+                middles[start],
+                arrowprops={"arrowstyle": "-|>", "color": INK, "shrinkA": 26, "shrinkB": 28},
+            )
+        for name, (x, y) in boxes.items():
+            box: Any = {"boxstyle": "round,pad=0.5", "fc": COLOURS[0], "alpha": 0.25, "lw": 0}
+            axes.text(x, y, name, ha="center", va="center", fontsize=7.5, bbox=box)
+
+
+def draw_joint() -> None:
+    """The covariance of all codes under the prior of a whole graph: two groups and a bridge."""
+    groups = [(i, j) for start in (0, 4) for i in range(start, start + 4) for j in range(i)]
+    links = np.array([(i, j) for i, j in groups if i // 4 == j // 4] + [(3, 4)])
+    coupling = GraphPrior(links, np.full(8, 10)).coupling()
+    covariance = coupling.solve(torch.eye(8), rounds=30).numpy()
+    with drawing(IMAGES / "joint.svg", (7.5, 3), panels=2, columns=2) as (graph, heat):
+        angle = np.arange(4) * np.pi / 2
+        x = np.concatenate([np.cos(angle) - 1.7, -np.cos(angle[::-1] + np.pi / 2) + 1.7])
+        y = np.concatenate([np.sin(angle), np.sin(angle)])
+        x[[0, 3]], y[[0, 3]] = x[[3, 0]], y[[3, 0]]  # vertex 3 looks at the other group
+        right = np.argmin(x[4:]) + 4
+        x[[4, right]], y[[4, right]] = x[[right, 4]], y[[right, 4]]
+        for i, j in links:
+            graph.plot(x[[i, j]], y[[i, j]], color=COLOURS[0], linewidth=1, zorder=1)
+        graph.scatter(x, y, s=180, color="#c9daee", zorder=2)
+        for k in range(8):
+            graph.text(x[k], y[k], str(k), ha="center", va="center", color="#15191d")
+        graph.set_axis_off()
+        graph.margins(0.12)
+        graph.set_aspect("equal")
+        graph.set_title("eight vertices, thirteen links")
+        heat.grid(visible=False)
+        heat.imshow(covariance, cmap="Blues", vmin=0)
+        heat.set_title("covariance of their codes, $A^{-1}$")
+        heat.set_xticks(range(8))
+        heat.set_yticks(range(8))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: {sys.argv[0]} MODEL, the folder that make demo wrote: demo/model")
+    IMAGES.mkdir(exist_ok=True)
+    fitted = vhe.VHE.load(sys.argv[1])
+    draw_priors()
+    draw_model()
+    draw_joint()
+    draw_alignment(fitted)
+    draw_explanation(fitted)
+    draw_map(fitted)
+    for picture in sorted(IMAGES.iterdir()):
+        print(f"{picture.name}: {picture.stat().st_size / 1000:.0f} kB")

@@ -1,0 +1,34 @@
+"""From two CSV files of your own to a table of links that may be missing."""
+
+import csv
+import tempfile
+from pathlib import Path
+
+import vhe
+
+folder = Path(tempfile.mkdtemp())
+
+# Two tables are all that is needed. Yours are there already; these are scipy's signal functions.
+part = [i for i, name in enumerate(vhe.load("seealso").ids) if name.startswith("scipy.signal.")]
+vertices, edges = vhe.load("seealso").subnetwork(part).to_pandas()
+vertices.to_csv(folder / "vertices.csv", index=False)  # id, text, label
+edges.to_csv(folder / "edges.csv", index=False)  # source, target
+
+network = vhe.TextNetwork.from_files(folder / "vertices.csv", folder / "edges.csv")
+print(network)
+for note in network.notes:  # what was odd in the files, a sentence each
+    print("note:", note)
+
+model = vhe.VHE(random_state=0, steps=20, verbose=False).fit(network)
+
+# The three likeliest missing links of every vertex, the likeliest of all first.
+table = model.suggest_all(k=3).sort_values("probability", ascending=False)
+table.to_csv(folder / "suggestions.csv", index=False, quoting=csv.QUOTE_MINIMAL)
+for row in table.head(5).itertuples():
+    print(f"{row.probability:.2f}  {row.source}  ->  {row.target}")
+
+# Why the first of them?
+first = table.iloc[0]
+why = model.explain(first["source"], first["target"])
+print("words:", ", ".join(phrase for phrase, _ in why.source.phrases(3)))
+print(f"{100 * why.text_share:.0f} % from the texts, the rest from the links around")
