@@ -12,10 +12,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	if $$p -c "$(GOOD)" >/dev/null 2>&1; then echo $$p; break; fi; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs bench clean torture hashes audit
+.PHONY: help setup demo test lint format docs docs-test bench clean torture hashes audit
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
 setup: $(STAMP) ## make .venv and install vhe with what development needs
 
@@ -57,9 +57,18 @@ audit: $(STAMP) ## ask for known vulnerabilities of the pinned versions (needs a
 	@$(BIN)/python -m pip install --quiet pip-audit
 	@$(BIN)/python -m pip_audit --disable-pip --no-deps -r constraints.txt
 
-docs: $(STAMP) ## check that every local link in the documents leads somewhere
+docs: $(VENV)/.docs ## build the manual into site/index.html
 	@$(BIN)/python docs/check_links.py
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs site
+	@echo "the manual is in site/index.html"
+
+$(VENV)/.docs: $(STAMP)
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
+	@touch $@
+
+docs-test: $(STAMP) ## run every command and program of the documents, the long ones too (minutes)
+	@VHE_DOCS_LONG=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/test_docs.py
 
 clean: ## remove build products and caches; .venv stays
-	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -81,6 +81,7 @@ def command() -> App:
             help_epilogue=f"Example: vhe {name} {example}",
             sort_key=place,
         )
+    app.register_install_completion_command(help="Complete verbs and options in your shell.")
     return app
 
 

@@ -1,0 +1,147 @@
+"""Write what the documents say in figures: README's table, docs/speed.md and docs/settings.md.
+
+    .venv/bin/python docs/generate.py
+
+reads results/, which `vhe reproduce` writes, and the fields of `VHEConfig`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from vhe.config import VHEConfig
+from vhe.evaluate.summary import Figure
+from vhe.paper.published import published
+from vhe.paper.results import read_results
+from vhe.paper.tables import dataset_name, display, in_order
+
+ROOT = Path(__file__).parent.parent
+DATASETS, SHARES = ("cora", "hepth"), (0.15, 0.55, 0.95)
+METHODS = {
+    "vhe": "`vhe`, default settings",
+    "diffused-text": "texts diffused over the links",
+    "tadw": "TADW",
+    "tfidf": "TF-IDF",
+    "deepwalk": "DeepWalk",
+}
+BLOCK = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
+SPEED = """\
+# Speed
+
+Written by `docs/generate.py` from the measurements of [the results](results/README.md): seconds to fit one network with 55 % of its links, one thread, {machine}. The machine was shared with other programs; the least of the runs is shown, the others took up to several times as long.
+
+| method | {heads} |
+|---|{rules}
+{rows}
+
+## Ratios on your machine
+
+Seconds depend on the machine, ratios hardly. Each of these programs compares two ways of doing the same thing in one run:
+
+<!-- not run: minutes of work each -->
+```sh
+.venv/bin/python benchmarks/alignment.py cora      # a training step over one that pads every text to 300 words
+.venv/bin/python benchmarks/suggest.py             # missing links of 63 thousand vertices over scoring pair by pair
+.venv/bin/python benchmarks/unseen.py              # a new vertex in one step over climbing the bound
+.venv/bin/python benchmarks/evaluate_memory.py     # memory of an evaluation of 60 thousand vertices
+.venv/bin/python benchmarks/serve.py               # many clients at once
+```
+
+What they gave here is in [the log](log.md) and, for the server, in [Exploring a model](serve.md#how-fast). `vhe doctor` prints the rate of matrix products that all of it rests on.
+"""
+SETTINGS = """\
+# Settings
+
+Every field of `VHEConfig`, written by `docs/generate.py` from its help. On the command line `--set name=value`, in Python `VHE(name=value)`, in a file `--config FILE.toml`. The third column is `--config paper`, the paper to the letter, where it differs.
+
+| setting | default | paper | |
+|---|---|---|---|
+{rows}
+"""
+
+
+def cells(results: Iterable[dict[str, Any]]) -> dict[tuple[str, str, float], list[dict[str, Any]]]:
+    """The measurements of link prediction under the line protocol, by dataset, method, share."""
+    found: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
+    for result in results:
+        if result["task"] == "link" and result["protocol"] == "lines":
+            key = (result["dataset"], result["method"], result["ratio"])
+            found.setdefault(key, []).append(result)
+    return found
+
+
+def table(results: Iterable[dict[str, Any]]) -> str:
+    """AUC in percent as in README: a row a method, a column a dataset, three shares in a cell."""
+    found = cells(results)
+    lines = ["| | " + " | ".join(map(dataset_name, DATASETS)) + " |", "|---|" + "---|" * 2]
+    for method, name in METHODS.items():
+        row = []
+        for dataset in DATASETS:
+            measured = [found.get((dataset, method, share)) for share in SHARES]
+            figures = [
+                str(Figure.of([cell["auc"] for cell in each])) if each else "not measured"
+                for each in measured
+            ]
+            row.append(" / ".join(figures))
+        lines.append(f"| {name} | " + " | ".join(row) + " |")
+    paper = [
+        " / ".join(str(published("link", dataset, "vhe", share)) for share in SHARES)
+        for dataset in DATASETS
+    ]
+    lines.append("| the paper's figures for VHE | " + " | ".join(paper) + " |")
+    used = sorted(
+        {cell["seed"] for d in DATASETS for s in SHARES for cell in found.get((d, "vhe", s), [])}
+    )
+    return "\n".join([*lines, "", f"Mean ± deviation of seeds {', '.join(map(str, used))}.\n"])
+
+
+def speed(results: Iterable[dict[str, Any]]) -> str:
+    found = {k[:2]: v for k, v in cells(results).items() if k[2] == 0.55}
+    rows = []
+    for method in in_order({method for _, method in found}):
+        least = [
+            f"{min(cell['seconds'] for cell in found[d, method]):.1f}"
+            if (d, method) in found
+            else "not measured"
+            for d in DATASETS
+        ]
+        rows.append(f"| {display(method)} | " + " | ".join(least) + " |")
+    machines = {cell["origin"]["machine"] for each in found.values() for cell in each}
+    return SPEED.format(
+        machine="; ".join(sorted(machines)),
+        heads=" | ".join(map(dataset_name, DATASETS)),
+        rules="---|" * len(DATASETS),
+        rows="\n".join(rows),
+    )
+
+
+def settings() -> str:
+    paper, rows = VHEConfig.paper(), []
+    for field in dataclasses.fields(VHEConfig):
+        theirs = getattr(paper, field.name)
+        differs = "" if theirs == field.default else f"`{_written(theirs)}`"
+        told = field.metadata["help"].replace("|", "\\|")
+        rows.append(f"| `{field.name}` | `{_written(field.default)}` | {differs} | {told} |")
+    return SETTINGS.format(rows="\n".join(rows))
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def write() -> None:
+    results = list(read_results(ROOT / "results"))
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    block = table(results)
+    readme.write_text(BLOCK.sub(lambda m: m[1] + block + m[2], text), encoding="utf-8")
+    (ROOT / "docs" / "speed.md").write_text(speed(results), encoding="utf-8")
+    (ROOT / "docs" / "settings.md").write_text(settings(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
