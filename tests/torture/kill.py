@@ -113,8 +113,9 @@ def torture(base: Path, often: int, seed: int) -> dict[str, object]:
         tries, killed = tries + 1, 0
         try:
             killed = trial(folder, fit, seconds, draw.choice((1, 1, 1, 2, 3)), draw)
-            if not killed:
-                continue  # it was over before its moment came
+            if not killed:  # it was over before its moment came
+                shutil.rmtree(folder)
+                continue
             same = digest(folder / "model") == undisturbed[which]
             identical += same
             problems += [] if same else [f"{folder}: other weights"]
