@@ -11,6 +11,7 @@ import vhe
 HERE = Path(__file__).parent
 
 project, author = "vhe", "The vhe contributors"
+copyright = "the vhe contributors, Apache License 2.0"
 version = release = vhe.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["results/index.html"]

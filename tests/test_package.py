@@ -1,15 +1,18 @@
-"""The package as a whole: quick to import, one version everywhere, links that lead somewhere."""
+"""The package as a whole: quick to import, one version everywhere, extras that are asked for."""
 
 import importlib
 import re
 import subprocess
 import sys
 import tomllib
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import vhe
+from vhe.cli import main
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"torch", "pandas", "sklearn", "networkx", "scipy", "pyarrow", "matplotlib"}
@@ -79,7 +82,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 def test_constraints_pin_every_dependency_of_the_development_installation() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["plot"], *extras["dev"]]
+    wanted = [*project["dependencies"], *extras["plot"], *extras["docs"], *extras["dev"]]
     names = {re.split(r"[\[<>=!~ ]", requirement)[0].lower() for requirement in wanted} - {"vhe"}
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = dict(line.split("==") for line in lines if not line.startswith("#"))
@@ -93,3 +96,128 @@ def test_local_links_in_the_documents_lead_somewhere() -> None:
         [sys.executable, str(ROOT / "docs" / "check_links.py")], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
+
+
+# --- the core alone: each extra is asked for by name, in one sentence
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes packages impossible to import."""
+
+    def hide(*packages: str) -> None:
+        for name in list(sys.modules):
+            if name.partition(".")[0] in packages or name == "vhe.serve.app":
+                monkeypatch.delitem(sys.modules, name)
+        for package in packages:
+            monkeypatch.setitem(sys.modules, package, None)
+
+    return hide
+
+
+@pytest.mark.parametrize(
+    ("extra", "packages", "words"),
+    [
+        ("plot", ["matplotlib"], "map MODEL --out map.png"),
+        ("plot", ["matplotlib"], "evaluate link MODEL --reliability curve.png"),
+        ("serve", ["fastapi", "uvicorn"], "serve MODEL"),
+        ("baselines", ["gensim"], "evaluate link --vertices V --edges E --method deepwalk"),
+    ],
+)
+def test_a_verb_says_which_extra_it_needs(
+    extra: str,
+    packages: list[str],
+    words: str,
+    without: Callable[..., None],
+    fitted: vhe.VHE,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fitted.save("MODEL")
+    vertices, edges = fitted.network_.to_pandas()
+    vertices.to_csv("V.csv", index=False)
+    edges.to_csv("E.csv", index=False)
+    without(*packages)
+    files = {"V": "V.csv", "E": "E.csv"}
+    assert main([files.get(word, word) for word in words.split()]) == 2
+    told = capsys.readouterr().err.strip().splitlines()
+    assert f"pip install 'vhe[{extra}]'" in told[-1]
+    assert len(told[-1]) < 200
+
+
+def test_to_pyg_says_which_extra_it_needs(without: Callable[..., None], fitted: vhe.VHE) -> None:
+    without("torch_geometric")
+    with pytest.raises(vhe.VHEError, match=r"vhe\[baselines\]"):
+        fitted.to_pyg()
+
+
+def test_the_core_works_without_any_extra(tmp_path: Path, fitted: vhe.VHE) -> None:
+    vertices, edges = fitted.network_.to_pandas()
+    vertices.to_csv(tmp_path / "v.csv", index=False)
+    edges.to_csv(tmp_path / "e.csv", index=False)
+    (tmp_path / "new.csv").write_text("id,text\nn,t1w1 t1w2 common0\n")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    optional = project["optional-dependencies"].items()
+    extras = {r for name, needs in optional if name not in ("dev", "docs") for r in needs}
+    hidden = {re.split(r"[\[<>=!~ ]", need)[0].replace("-", "_") for need in extras} - {"vhe"}
+    script = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(hidden)!r}))
+from vhe.cli import main
+for line in '''fit --vertices v.csv --edges e.csv --out m --seed 0 --set steps=2
+suggest m v1
+score m v1 v2
+explain m v1 v2 --html x.html
+add m --vertices new.csv --out m2
+embed m2 --out z.parquet
+map m2 --out map.html'''.splitlines():
+    assert main(line.split()) == 0, line
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "map.html").exists()
+
+
+# --- what is released
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    return out
+
+
+@pytest.mark.slow
+def test_the_packages_are_small_and_whole(built: Path) -> None:
+    (wheel,), (source,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    assert wheel.name.startswith(f"vhe-{vhe.__version__}-")
+    assert max(wheel.stat().st_size, source.stat().st_size) < 1_000_000
+    files = set(zipfile.ZipFile(wheel).namelist())
+    for path in (ROOT / "src" / "vhe").rglob("*"):
+        if path.suffix in {".py", ".csv", ".html", ".js", ".css"}:
+            assert path.relative_to(ROOT / "src").as_posix() in files
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_an_empty_environment(built: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    (wheel,) = built.glob("*.whl")
+    install = ["-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), str(wheel)]
+    subprocess.run([python, *install], check=True)
+    command = tmp_path / "venv" / "bin" / "vhe"
+    version = subprocess.run([command, "--version"], check=True, capture_output=True, text=True)
+    assert version.stdout.strip() == vhe.__version__
+    subprocess.run([command, "doctor"], check=True, cwd=tmp_path)
+    subprocess.run([command, "demo"], check=True, cwd=tmp_path)
+    assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
