@@ -29,6 +29,7 @@ from vhe.infer.likely import known_pairs
 from vhe.infer.score import calibrate
 from vhe.infer.unseen import Residents, Way, joined, with_structure
 from vhe.nn.pair_vae import PairVAE
+from vhe.train import distributed
 from vhe.train.machine import find_device, using_threads
 from vhe.train.model_folder import SavedModel, pair_vae, read_model, write_model
 from vhe.train.progress import Progress
@@ -107,6 +108,8 @@ class VHE(Answers, BaseEstimator):
     ) -> Self:
         """Learn the embedding of a network.
 
+        Under torchrun its processes share the work, and all end with the same model.
+
         Parameters
         ----------
         checkpoint
@@ -123,8 +126,8 @@ class VHE(Answers, BaseEstimator):
                 f"{network.name}: there is no link between two different vertices to learn from"
             )
         folder = None if checkpoint is None else Path(checkpoint)
-        seed = self._seed(folder if resume else None)
-        with using_threads(self.threads):
+        with distributed.together(), using_threads(self.threads):
+            seed = int(distributed.agreed(self._seed(folder if resume else None)))
             corpus = Corpus.build(
                 network.texts, min_count=config.min_count, max_words=config.max_words
             )

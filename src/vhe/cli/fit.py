@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import secrets
 import shlex
 from collections.abc import Sequence
@@ -42,6 +44,8 @@ def fit(
 ) -> None:
     """Learn an embedding of a network and save the model.
 
+    torchrun --nproc-per-node=2 -m vhe fit ... learns it with several processes.
+
     Parameters
     ----------
     source
@@ -69,15 +73,32 @@ def fit(
     json
         print one JSON document, and progress on standard error
     """
-    from vhe.train.checkpoint import claimed
+    from vhe.train.checkpoint import claimed, recovered
+    from vhe.train.ranks import first, restarted
 
+    if restarted():
+        resume = resume or recovered(training_folder(out)).is_dir()
+    chosen = _settings(config, settings or (), epochs)
+    if not first():  # under torchrun one process speaks and writes, the others only work
+        with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+            network = read_network(source, vertices, edges)
+            _model(chosen, threads, seed or 0, verbose=False).fit(
+                network, checkpoint=training_folder(out), resume=resume
+            )
+        return
     with claimed(out, "lock"):  # two that write one model would undo each other's work
         check_model_folder(out, resume=resume, overwrite=overwrite)
-        chosen = _settings(config, settings or (), epochs)
         with answers_only(json):
             network = read_network(source, vertices, edges)
             model = _fitted(network, out, chosen, resume, threads, seed)
     _report(model, out, json)
+
+
+def _model(config: VHEConfig, threads: int | None, seed: int | None, verbose: bool) -> VHE:
+    from vhe.model import VHE
+
+    model = VHE.from_config(config, random_state=seed)
+    return model.set_params(threads=threads, verbose=verbose)
 
 
 def _fitted(
@@ -92,10 +113,9 @@ def _fitted(
     if seed is None and not resume:
         seed = secrets.randbelow(2**31)
         say(f"seed {seed} was drawn; --seed {seed} gives the same model again")
-    from vhe.model import VHE
     from vhe.train.checkpoint import discard
 
-    model = VHE.from_config(config, random_state=seed).set_params(threads=threads)
+    model = _model(config, threads, seed, verbose=True)
     training = training_folder(out)
     try:
         model.fit(network, checkpoint=training, resume=resume)

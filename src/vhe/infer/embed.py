@@ -19,6 +19,7 @@ from vhe.data.text import Corpus
 from vhe.nn.integrator import PairPosterior
 from vhe.nn.pair_model import PairModel
 from vhe.nn.pair_vae import TextPairs, joined
+from vhe.train import distributed
 
 PAIRS_AT_A_TIME = 4096  # sorted by length together
 AREA = 1 << 16  # entries of the similarity tables that are computed at a time
@@ -105,12 +106,15 @@ def global_embedding(
     ``contexts`` None is exact (all other vertices, quadratic in time); otherwise each vertex
     meets that many others at random. The variance is that of the mixture of the local posteriors,
     by the law of total variance: the mean of the variances and the variance of the means.
+    Several processes (`train.distributed`) share the contexts.
     """
     n, d = len(corpus), model.config.latent_dim
     total = np.zeros((2, n, d), dtype=np.float64)  # of z and of z²
     met = np.zeros(n, dtype=np.int64)
     alone = [(np.zeros(1, np.int64),) * 2]
     for done, (i, j) in enumerate(context_pairs(n, contexts, seed) if n > 1 else alone):
+        if done % distributed.size() != distributed.rank():
+            continue  # another process does it
         local = local_embedding(model, corpus, links, i, j)
         for at, mean, variance in (
             (i, local.mean_i, local.variance_i),
@@ -121,7 +125,7 @@ def global_embedding(
             met[at] += 1
         if progress:
             progress(done + 1)
-    mean, square = total / np.maximum(met, 1)[:, None]
+    mean, square = distributed.summed(total) / np.maximum(distributed.summed(met), 1)[:, None]
     return GlobalEmbedding(
         mean.astype(np.float32), np.maximum(square - mean**2, 0).astype(np.float32)
     )

@@ -27,7 +27,7 @@ from vhe.nn.starts import word_counts
 STRENGTH = 2.0  # of a link, before it is shared among the links of its ends
 NEIGHBOURS = 10  # nearest texts that are linked softly
 PROBES = 64  # random vectors for the variances
-SAMPLE = 512  # texts that the centre of all codes is taken from where few codes are asked for
+SAMPLE = 256  # texts that the centre of all codes is taken from where few codes are asked for
 EXACT_NEAR = 10_000  # texts up to which near ones are found by comparing all with all
 CLUSTERS_NEAR = 16  # beyond, a text is compared with those of this many nearest clusters
 ROUNDS_TRAINING, ROUNDS = 3, 12  # of conjugate gradients: errors of some 1e-2 and 1e-4

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from vhe.nn.graph_prior import Coupling, GraphPrior, TextCodes, product, sparse_rows
 
-HALO = 4096  # vertices around those asked for that answer at once; the rest waits
+HALO = 1024  # vertices around those asked for that answer at once; the rest waits
 ROUNDS_LOCAL = 5  # of conjugate gradients among those asked for
 
 Vertices = NDArray[np.int64]

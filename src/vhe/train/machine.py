@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import torch
 
 from vhe.data.checked import is_whole
 from vhe.errors import VHEError
+from vhe.train import distributed, ranks
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name; "auto" is a GPU where there is one."""
+    """The device of that name; "auto" is a GPU where there is one, its own for each process."""
+    if name == "auto" and torch.cuda.is_available():
+        return torch.device("cuda", ranks.local_rank() % torch.cuda.device_count())
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cpu")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)  # a GPU that is not there is found here
@@ -23,12 +27,24 @@ def find_device(name: str) -> torch.device:
     return device
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @contextlib.contextmanager
 def using_threads(count: int | None) -> Iterator[None]:
-    """Use a number of threads inside a with block; None leaves the choice to torch."""
+    """Use a number of threads inside a with block.
+
+    None leaves the choice to torch; of several processes each takes its share of the cores.
+    """
     if count is not None and not (is_whole(count) and count >= 1):
         raise VHEError(f"threads is {count!r}, but it has to be a whole number of at least 1")
     before = torch.get_num_threads()
+    if count is None and distributed.size() > 1:
+        count = max(1, cores() // ranks.local_size())
     torch.set_num_threads(before if count is None else count)
     try:
         yield

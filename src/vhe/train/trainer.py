@@ -37,6 +37,7 @@ from vhe.infer.embed import AREA, embedding_of
 from vhe.nn.joint_structure import JointStructure
 from vhe.nn.pair_model import PairModel
 from vhe.nn.pair_vae import TextPairs
+from vhe.train import distributed
 from vhe.train.checkpoint import (
     claimed,
     json_bytes,
@@ -98,7 +99,8 @@ class Trainer:
         config = model.config
         self.model, self.corpus, self.config, self.seed = model, corpus, config, seed
         self.links, self.validation, self.folder, self.report = links, validation, folder, report
-        self.kept_in = folder if writes else None
+        self.kept_in = folder if writes and distributed.rank() == 0 else None
+        self._whose = (distributed.rank(),) if distributed.rank() else ()  # noise of one's own
         self._refuse_what_does_not_fit()
         self.link_set = LinkSet(links, len(corpus))
         self.sampler = PairSampler(
@@ -117,7 +119,7 @@ class Trainer:
         self.structure: JointStructure | None = None
         if config.structure == "joint":
             self.structure = JointStructure(model, corpus)
-            self.state.softness = self._choose_softness()
+            self.state.softness = distributed.agreed(self._choose_softness())
             self.structure.use(links, self.state.softness)
             self.structure.store()
 
@@ -134,11 +136,16 @@ class Trainer:
         kept, kept_step = time.monotonic(), state.step
         if state.stopped.startswith(INTERRUPTED):
             state.stopped = ""
+        distributed.begin_alike(self.model)
         if state.step == 0:
             self.report(0, self._look())
         with _interruptible() as interrupted:
             while state.step < self.steps and not state.stopped:
-                terms = self._step(state.step)
+                try:
+                    terms = self._step(state.step)
+                except distributed.Lost:
+                    self.keep()
+                    raise
                 if not math.isfinite(sum(terms.values())):
                     state.stopped = f"the loss was not finite at step {state.step + 1}"
                     break
@@ -148,7 +155,7 @@ class Trainer:
                     state.sums[name] = state.sums.get(name, 0.0) + value
                 due = state.step % self.config.check_every == 0 or state.step == self.steps
                 self.report(state.step, self._look() if due else None)
-                if interrupted and not state.stopped:
+                if distributed.anyone(bool(interrupted)) and not state.stopped:
                     state.stopped = f"{INTERRUPTED} at step {state.step}"
                 elif self._due(time.monotonic() - kept, state.step - kept_step):
                     self.keep()
@@ -173,29 +180,36 @@ class Trainer:
         """One step of the optimisers; returns the mean of each term of the bound."""
         for optimiser in self.optimisers:
             optimiser.zero_grad(set_to_none=True)
-        means = self.backward(self.sampler.batch(step), step)
+        means = distributed.add_gradients(self.model, self.backward(self.sampler.batch(step), step))
         if math.isfinite(sum(means.values())):
             for optimiser in self.optimisers:
                 optimiser.step()
         return means
 
     def backward(self, pairs: Pairs, step: int) -> dict[str, float]:
-        """The gradient of the objective over some pairs; returns the mean of each term."""
-        pairs, _ = longer_first(pairs, self.corpus.lengths)
+        """The gradient of the objective over some pairs; returns the mean of each term.
+
+        Of several processes each gives what its share of the pairs adds to both.
+        """
+        readers = np.append(pairs.i, pairs.j)
+        lengths = self.corpus.lengths
+        rows, weight = distributed.share(lengths[pairs.i] * lengths[pairs.j])
+        pairs, _ = longer_first(pairs[rows], lengths)
         device = self.model.words.weight.device
-        noise = torch.Generator(device).manual_seed(int(stream(self.seed, 7, step).integers(2**63)))
+        noise = torch.Generator(device).manual_seed(
+            int(stream(self.seed, 7, step, *self._whose).integers(2**63))
+        )
         parts = [
             TextPairs.of(pairs[rows], self.corpus, device)
-            for rows in length_buckets(pairs, self.corpus.lengths, AREA)
+            for rows in length_buckets(pairs, lengths, AREA)
         ]
         left_out = None
         if self.structure is not None:  # a link that is learned from must not be read from
-            readers = np.append(pairs.i, pairs.j)
             left_out = self.structure.leaving_out(self.sampler.link_numbers(step), readers)
         terms = self.model.loss(parts, noise, left_out)
-        means = terms.means()
+        means = {name: weight * mean for name, mean in terms.means().items()}
         if math.isfinite(sum(means.values())):
-            self.model.objective(terms).mean().backward()
+            (weight * self.model.objective(terms).mean()).backward()
         return means
 
     def _look(self) -> str:
@@ -208,7 +222,7 @@ class Trainer:
             return state.stopped
         if self.structure is not None:
             self.structure.renew(np.unique(self.validation))
-        auc = self.validation_auc()
+        auc = distributed.agreed_score(self.validation_auc())
         since = state.step - (state.history[-1]["step"] if state.history else 0)
         means = {name: total / max(since, 1) for name, total in state.sums.items()}
         record = {"step": state.step, "seconds": round(state.seconds, 3), **means}

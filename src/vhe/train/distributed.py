@@ -1,0 +1,161 @@
+"""Several processes that train one model together, as torchrun starts them.
+
+Every process has the whole network and the whole model. A step's pairs are a function of the seed
+and the step, so each process takes its share of them unasked, and what is exchanged is the
+gradient: one sum a step for all dense weights, the touched rows alone for a learned table. The same
+sums everywhere make the same weights everywhere. The first process speaks and writes, the others
+only work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
+
+from vhe.errors import VHEError
+from vhe.nn.pair_model import PairModel
+from vhe.train import ranks
+
+_MEETINGS = itertools.count()  # how often the processes of this run have come together
+
+Numbers = TypeVar("Numbers", bound=NDArray[Any])
+
+
+class Lost(VHEError):
+    """Another process of the training has ended."""
+
+
+def size() -> int:
+    """How many processes work together now."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """The number of this one."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """Inside, the processes can speak to each other, if there are several."""
+    if ranks.started() == 1 or dist.is_initialized():
+        yield
+        return
+    store, number, count = next(rendezvous("env://"))
+    # what a meeting left in the store would be taken for an answer in the next
+    store = PrefixStore(f"vhe/{next(_MEETINGS)}", store)
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, store=store, rank=number, world_size=count)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _heard() -> Iterator[bool]:
+    """Whether there are others to speak to; their silence becomes a sentence."""
+    try:
+        yield dist.is_initialized()
+    except RuntimeError as error:
+        raise Lost(
+            "another process of this training has ended; the same command with --resume goes on "
+            "from what was kept"
+        ) from error
+
+
+def agreed(value: float) -> float:
+    """What the first process says."""
+    with _heard() as several:
+        if several:
+            said = torch.tensor([value], dtype=torch.float64)
+            dist.broadcast(said, 0)
+            value = said.item()
+    return value
+
+
+def agreed_score(score: float | None) -> float | None:
+    """A score that may be missing, as the first process found it."""
+    found = agreed(math.nan if score is None else score)
+    return None if math.isnan(found) else found
+
+
+def anyone(yes: bool) -> bool:
+    """Whether any process says yes."""
+    return bool(summed(np.array([float(yes)]))[0])
+
+
+def summed(array: Numbers) -> Numbers:
+    """The sum of the arrays of all processes, which it becomes."""
+    with _heard() as several:
+        if several:
+            dist.all_reduce(torch.from_numpy(array))
+    return array
+
+
+def begin_alike(model: PairModel) -> None:
+    """Give all processes the weights of the first: other processors round otherwise."""
+    with _heard() as several:
+        for weights in model.state_dict().values() if several else ():
+            dist.broadcast(weights, 0)
+
+
+def share(work: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
+    """The rows of this process, of rows that take so much ``work`` each, and how much they weigh.
+
+    Weights of all processes add up to one. Where rows are too few for all, everybody takes all.
+    """
+    everyone = np.arange(len(work))
+    if len(work) < size():
+        return everyone, 1 / size()
+    rows = np.sort(np.argsort(work, kind="stable")[rank() :: size()]) if size() > 1 else everyone
+    return rows, len(rows) / max(len(work), 1)
+
+
+def add_gradients(model: PairModel, terms: dict[str, float]) -> dict[str, float]:
+    """Sum the gradients of all processes, and the terms; both are weighed by their share."""
+    with _heard() as several:
+        if not several:
+            return terms
+        learned = [p for p in model.parameters() if p.requires_grad]
+        tables = [p for p in learned if p.grad is not None and p.grad.is_sparse]
+        dense = [p for p in learned if all(p is not table for table in tables)]
+        for table in tables:
+            table.grad = _gathered(table.grad)
+        found = [torch.zeros_like(p) if p.grad is None else p.grad for p in dense]
+        values = torch.tensor(list(terms.values()), device=found[0].device)
+        flat = torch.cat([*(gradient.flatten() for gradient in found), values])
+        dist.all_reduce(flat)
+        *pieces, values = flat.split([*(p.numel() for p in dense), len(terms)])
+        for p, piece in zip(dense, pieces, strict=True):
+            p.grad = piece.view_as(p)
+        return dict(zip(terms, values.tolist(), strict=True))
+
+
+def _gathered(gradient: Tensor | None) -> Tensor:
+    """The rows of a sparse gradient that any process has touched."""
+    assert gradient is not None
+    gradient = gradient.coalesce()
+    rows, values = gradient.indices()[0], gradient.values()
+    counts = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(size())]
+    dist.all_gather(counts, torch.tensor([len(rows)], device=rows.device))
+    most = int(max(counts))
+    parts = []
+    for mine in (rows, values):  # all send as much as the longest
+        padded = mine.new_zeros(most, *mine.shape[1:])
+        padded[: len(mine)] = mine
+        theirs = [torch.empty_like(padded) for _ in counts]
+        dist.all_gather(theirs, padded)
+        parts.append(torch.cat([one[: int(n)] for one, n in zip(theirs, counts, strict=True)]))
+    return torch.sparse_coo_tensor(parts[0].unsqueeze(0), parts[1], gradient.shape).coalesce()

@@ -1,0 +1,143 @@
+"""Two processes learn what one learns, also when one of them is killed on the way."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import vhe
+from vhe.nn.joint_structure import JointStructure
+from vhe.train import distributed, machine, ranks
+
+PROGRAM = Path(__file__).with_name("two_processes.py")
+
+
+@pytest.fixture(scope="module")
+def program():
+    spec = importlib.util.spec_from_file_location("two_processes", PROGRAM)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> Path:
+    folder, rng = tmp_path_factory.mktemp("network"), np.random.default_rng(0)
+    texts = [
+        " ".join(f"w{k}" for k in rng.integers(40, size=rng.integers(2, 9))) for _ in range(60)
+    ]
+    pd.DataFrame({"id": range(60), "text": texts}).to_csv(folder / "vertices.csv", index=False)
+    ends = rng.integers(60, size=(90, 2))
+    pd.DataFrame(ends, columns=["source", "target"]).to_csv(folder / "edges.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(files, tmp_path_factory) -> tuple[Path, str]:
+    """The folder in which two processes have worked, and what they said."""
+    folder = tmp_path_factory.mktemp("together")
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    words += ["--max-restarts=1", str(PROGRAM), str(files), str(folder)]
+    source = str(Path(vhe.__file__).parent.parent)
+    ran = subprocess.Popen(
+        [sys.executable, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        said, _ = ran.communicate(timeout=200)
+    except subprocess.TimeoutExpired:
+        ran.terminate()  # with its workers, which a harder way would leave behind
+        pytest.fail(f"they wait for each other: {ran.communicate()[0]}")
+    assert ran.returncode == 0, said
+    return folder, said
+
+
+@pytest.mark.parametrize("structure", ["joint", "learned"])
+def test_two_processes_have_the_gradients_of_one(done, files, program, structure, monkeypatch):
+    monkeypatch.setattr(JointStructure.mean, "__defaults__", JointStructure.mean.__defaults__)
+    network = vhe.TextNetwork.from_files(files / "vertices.csv", files / "edges.csv")
+    theirs = torch.load(done[0] / "gradients.pt")[structure]
+    ours = program.gradients(network, structure)
+    touched = [name for name, gradient in ours.items() if gradient.any()]
+    assert "words.weight" in touched
+    assert ("structure.weight" in touched) == (structure == "learned")
+    for name in touched:
+        if name.startswith("decoder") or name in ("term reconstruction", "term bound"):
+            continue  # the noise of the two is not that of the one
+        size = float(ours[name].abs().max())
+        torch.testing.assert_close(theirs[name], ours[name], rtol=1e-3, atol=1e-4 * size)
+
+
+def test_both_end_with_the_same_embedding_as_one_process_nearly_has(done, files, program):
+    assert not np.load(done[0] / "apart.npy").any()
+    network = vhe.TextNetwork.from_files(files / "vertices.csv", files / "edges.csv")
+    theirs = np.load(done[0] / "embedding.npy")
+    ours = vhe.VHE(random_state=0, verbose=False, **program.FIT).fit(network).embedding_
+    cosine = (theirs * ours).sum() / np.linalg.norm(theirs) / np.linalg.norm(ours)
+    assert cosine > 0.99
+
+
+def test_a_training_whose_worker_was_killed_ends_as_an_undisturbed_one(done, program):
+    steps = [int(line) for line in (done[0] / "steps.txt").read_text().split()]
+    assert steps[: program.DEADLY + 1] == list(range(program.DEADLY + 1))
+    assert steps[program.DEADLY + 1] > 0, "the second start went on"
+    assert steps[-1] == program.FIT["steps"] - 1
+    model = vhe.VHE.load(done[0] / "model")
+    assert np.array_equal(model.embedding_, np.load(done[0] / "embedding.npy"))
+
+
+def test_one_process_speaks(done):
+    assert done[1].count("validation AUC  ") == 1
+    assert done[1].count("next  ") == 1
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 7, 30])
+def test_shares_are_disjoint_and_weigh_one_together(monkeypatch, pairs):
+    work = np.random.default_rng(0).integers(1, 99, size=pairs)
+    monkeypatch.setattr(distributed, "size", lambda: 3)
+    found = []
+    for rank in range(3):
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
+        found.append(distributed.share(work))
+    assert sum(weight for _, weight in found) == pytest.approx(1)
+    rows = np.concatenate([rows for rows, _ in found])
+    if pairs >= 3:
+        assert sorted(rows) == list(range(pairs))
+    else:
+        assert sorted(rows) == sorted(list(range(pairs)) * 3)
+    if pairs == 30:
+        loads = [work[rows].sum() for rows, _ in found]
+        assert max(loads) < 1.3 * min(loads)
+
+
+def test_processes_share_the_cores(monkeypatch):
+    monkeypatch.setattr(machine, "cores", lambda: 6)
+    monkeypatch.setattr(distributed, "size", lambda: 4)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    before = torch.get_num_threads()
+    with machine.using_threads(None):
+        assert torch.get_num_threads() == 3
+    with machine.using_threads(1):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+
+
+def test_alone_without_torchrun(monkeypatch):
+    monkeypatch.setenv("RANK", "1")  # another launcher's, which is no business of ours
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert ranks.first()
+    with distributed.together():
+        assert distributed.size() == 1
+        assert distributed.agreed(3.5) == 3.5
+        assert distributed.anyone(True)
+        assert not distributed.anyone(False)
