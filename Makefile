@@ -44,7 +44,7 @@ format: $(STAMP) ## mend style where that can be done by itself
 	@$(BIN)/ruff format .
 
 bench: $(STAMP) ## speed as ratios, on the embedded network
-	@$(BIN)/python benchmarks/alignment.py
+	@$(BIN)/vhe bench
 
 torture: $(STAMP) ## an hour of kills, full disks, damaged and mutated files; writes docs/reliability.md
 	@VHE_TORTURE=1 OMP_NUM_THREADS=1 nice -n 19 $(BIN)/python -m pytest -q -s tests/torture

@@ -12,6 +12,7 @@ from rich import box
 from vhe import __version__
 from vhe.cli import (
     add,
+    bench,
     data,
     demo,
     doctor,
@@ -54,6 +55,7 @@ VERBS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
         "link --datasets cora --methods tfidf,vhe --seeds 0-2",
     ),
     (reproduce.report, "", "--results results --out docs/results"),
+    (bench.bench, "[NAME]", "alignment --datasets cora,hepth"),
     (doctor.doctor, "", "--json"),
 )
 

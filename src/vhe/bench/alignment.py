@@ -1,0 +1,164 @@
+"""A training step beside a straightforward implementation that pads every text to 300 words."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import conv1d, embedding, pad
+
+from vhe.bench.measure import MATRIX_WORK, in_turns, matrix_product, trainer_of
+from vhe.config import VHEConfig
+from vhe.data.network import TextNetwork
+from vhe.data.pairs import length_buckets, longer_first
+from vhe.data.text import PADDING
+from vhe.infer.embed import AREA
+from vhe.nn.alignment import MASKED, Aligned, PhraseToWordAlignment, Texts
+from vhe.nn.pair_vae import PairVAE, TextPairs
+from vhe.train.trainer import Trainer
+
+PAIRS, AT_ONCE = 128, 32  # pairs a step, and how many of them the straightforward way pads together
+OPERATIONS = 4000  # for each word of one text and word of the other: 200 kernels of width 5
+
+
+class StraightforwardAlignment(PhraseToWordAlignment):
+    """The equations of appendix B as one would first write them."""
+
+    def forward(self, words: Tensor, parts: Sequence[Texts]) -> Aligned:
+        found = [self._aligned(words, *texts) for texts in parts]
+        return Aligned(
+            torch.cat([text_i for text_i, _ in found]),
+            torch.cat([text_j for _, text_j in found]),
+            [],
+        )
+
+    def _aligned(self, words: Tensor, tokens_i: Tensor, tokens_j: Tensor) -> Texts:
+        words_i, words_j = (embedding(tokens, words, PADDING) for tokens in (tokens_i, tokens_j))
+        similarity = words_i @ words_j.transpose(1, 2)  # (batch, L_i, L_j)
+        text_i = self._weights(similarity, tokens_i != PADDING).unsqueeze(1) @ words_i
+        text_j = (
+            self._weights(similarity.transpose(1, 2), tokens_j != PADDING).unsqueeze(1) @ words_j
+        )
+        return text_i.squeeze(1), text_j.squeeze(1)
+
+    def _weights(self, similarity: Tensor, mask: Tensor) -> Tensor:
+        convolved = conv1d(
+            similarity.transpose(1, 2), self.kernels.transpose(1, 2), padding="same"
+        )  # (batch, K, L)
+        scores = torch.tanh(convolved).amax(dim=1)
+        return torch.softmax(scores.masked_fill(~mask, MASKED), dim=1) * mask
+
+
+def padded(pairs: TextPairs, most: int) -> TextPairs:
+    """The same pairs, each text padded to ``most`` words."""
+    wide = {
+        name: pad(tokens, (0, most - tokens.shape[1]))
+        for name, tokens in (("tokens_i", pairs.tokens_i), ("tokens_j", pairs.tokens_j))
+    }
+    return TextPairs(**{**vars(pairs), **wide})
+
+
+class Comparison:
+    """Two trainings with the same weights and pairs, ours and the straightforward one."""
+
+    def __init__(self, network: TextNetwork) -> None:
+        # the partner term needs the whole batch at once, which the straightforward way has not
+        config = VHEConfig(structure="learned", link_weight=0.0, validation=0.0, precision=1e-6)
+        self.config = config
+        self.trainer = trainer_of(network, config)
+        self.corpus = self.trainer.corpus
+        assert isinstance(self.trainer.model, PairVAE)
+        self.model, self.plain = self.trainer.model, copy.deepcopy(self.trainer.model)
+        self.plain.alignment.__class__ = StraightforwardAlignment
+        pairs = self.trainer.sampler.batch(0)
+        self.pairs, _ = longer_first(pairs[np.arange(min(PAIRS, len(pairs)))], self.corpus.lengths)
+
+    def ours(self) -> dict[str, float]:
+        self.model.zero_grad()
+        return self.trainer.backward(self.pairs, 0)
+
+    def theirs(self) -> dict[str, float]:
+        self.plain.zero_grad()
+        noise = torch.Generator().manual_seed(0)
+        means: dict[str, float] = {}
+        for rows in np.array_split(np.arange(len(self.pairs)), -(-len(self.pairs) // AT_ONCE)):
+            part = TextPairs.of(self.pairs[rows], self.corpus, torch.device("cpu"))
+            terms = self.plain.loss([padded(part, self.config.max_words)], noise)
+            weight = len(rows) / len(self.pairs)
+            (weight * self.plain.objective(terms).mean()).backward()
+            for name, mean in terms.means().items():
+                means[name] = means.get(name, 0.0) + weight * mean
+        return means
+
+    def apart(self) -> tuple[float, float]:
+        """How far the bounds are apart, and the gradients of the kernels, relative to the largest.
+
+        The noise of the reconstruction is left out of both by its weight.
+        """
+        ours, theirs = self.ours()["bound"], self.theirs()["bound"]
+        gradient, other = (m.alignment.kernels.grad for m in (self.model, self.plain))
+        assert gradient is not None
+        assert other is not None
+        gap = float((gradient - other).abs().max() / other.abs().max())
+        return abs(ours / theirs - 1), gap
+
+    @property
+    def work(self) -> float:
+        """Useful operations of a step."""
+        lengths = self.corpus.lengths
+        return OPERATIONS * float((lengths[self.pairs.i] * lengths[self.pairs.j]).sum())
+
+
+def alignment(network: TextNetwork, rounds: int) -> dict[str, float]:
+    """Pairs a second over the straightforward way, and the share of the machine's matrix rate."""
+    both = Comparison(network)
+    losses, gradients = both.apart()
+    took = in_turns({"ours": both.ours, "theirs": both.theirs, "matrix": matrix_product()}, rounds)
+    return {
+        "pairs a second": len(both.pairs) / took["ours"],
+        "straightforward pairs a second": len(both.pairs) / took["theirs"],
+        "ratio": took["theirs"] / took["ours"],
+        "losses apart": losses,
+        "gradients apart": gradients,
+        "useful Gflop/s": both.work / took["ours"] / 1e9,
+        "matrix Gflop/s": MATRIX_WORK / took["matrix"] / 1e9,
+        "share of the matrix rate": both.work / took["ours"] / (MATRIX_WORK / took["matrix"]),
+    }
+
+
+def step(network: TextNetwork, rounds: int) -> dict[str, float]:
+    """A whole training step as it is by default: the share of the matrix rate, and the loader's."""
+    trainer = trainer_of(network)
+    numbers = iter(range(10**9))
+    parts = _loading(trainer)
+    took = in_turns(
+        {
+            "step": lambda: trainer._step(next(numbers)),
+            "matrix": matrix_product(),
+            "loader": lambda: parts(next(numbers)),
+        },
+        rounds,
+    )
+    lengths, pairs = trainer.corpus.lengths, trainer.sampler.batch(0)
+    work = OPERATIONS * float((lengths[pairs.i] * lengths[pairs.j]).sum())
+    return {
+        "pairs a second": len(pairs) / took["step"],
+        "matrix Gflop/s": MATRIX_WORK / took["matrix"] / 1e9,
+        "share of the matrix rate": work / took["step"] / (MATRIX_WORK / took["matrix"]),
+        "loader's share of a step": took["loader"] / took["step"],
+    }
+
+
+def _loading(trainer: Trainer) -> Callable[[int], None]:
+    """What a step does before it computes anything."""
+
+    def load(number: int) -> None:
+        lengths = trainer.corpus.lengths
+        pairs, _ = longer_first(trainer.sampler.batch(number), lengths)
+        for rows in length_buckets(pairs, lengths, AREA):
+            TextPairs.of(pairs[rows], trainer.corpus, torch.device("cpu"))
+
+    return load
