@@ -40,11 +40,11 @@ Written by `docs/generate.py` from the measurements of [the results](results/REA
 
 ## Ratios on your machine
 
-Seconds depend on the machine, ratios hardly. Each of these programs compares two ways of doing the same thing in one run:
+Seconds depend on the machine, ratios hardly. Each of these compares two ways of doing the same thing in one run:
 
 <!-- not run: minutes of work each -->
 ```sh
-.venv/bin/python benchmarks/alignment.py cora      # a training step over one that pads every text to 300 words
+vhe bench                                         # a training step and its parts; names of them: vhe bench --help
 .venv/bin/python benchmarks/suggest.py             # missing links of 63 thousand vertices over scoring pair by pair
 .venv/bin/python benchmarks/unseen.py              # a new vertex in one step over climbing the bound
 .venv/bin/python benchmarks/evaluate_memory.py     # memory of an evaluation of 60 thousand vertices
