@@ -154,14 +154,15 @@ class Coupling:
         z = b / self.diagonal
         rest = b - self.times(z)
         scaled = rest / self.diagonal
-        direction, size = scaled, (rest * scaled).sum(dim=0)
+        direction, size = scaled.clone(), (rest * scaled).sum(dim=0)
         for _ in range(rounds):
             image = self.times(direction)
             step = size / (direction * image).sum(dim=0).clamp(min=1e-30)
-            z, rest = z + step * direction, rest - step * image
-            scaled = rest / self.diagonal
+            z.addcmul_(step, direction)
+            rest.addcmul_(step, image, value=-1)
+            torch.div(rest, self.diagonal, out=scaled)
             size, before = (rest * scaled).sum(dim=0), size
-            direction = scaled + size / before.clamp(min=1e-30) * direction
+            direction = torch.addcmul(scaled, size / before.clamp(min=1e-30), direction)
         return z
 
     def variance(self, seed: int, probes: int = PROBES) -> Tensor:
