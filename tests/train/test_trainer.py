@@ -20,6 +20,7 @@ from vhe.data.network import TextNetwork
 from vhe.data.split import validation_links
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
+from vhe.nn import joint_structure, local_posterior
 from vhe.nn.elbo import ElboTerms
 from vhe.nn.pair_vae import PairVAE
 from vhe.train import trainer as trainer_module
@@ -124,6 +125,15 @@ def test_a_resumed_training_ends_as_an_undisturbed_one(
     assert_same_bits(weights(second), weights(whole))
     assert timeless(ended) == timeless(undisturbed)
     assert (ended.best_step, ended.best_auc) == (undisturbed.best_step, undisturbed.best_auc)
+
+
+def test_a_resumed_training_of_a_large_network_ends_as_an_undisturbed_one(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each step solves for a few vertices, what is known of the others is kept too."""
+    monkeypatch.setattr(joint_structure, "WHOLE", 0)
+    monkeypatch.setattr(local_posterior, "HALO", 5)
+    test_a_resumed_training_ends_as_an_undisturbed_one(make, tmp_path, "default", 6)
 
 
 AGAIN = SHAPES["learned"] | {"validation": 0.0, "steps": 5, "check_every": 2}

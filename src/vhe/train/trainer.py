@@ -50,6 +50,7 @@ from vhe.train.checkpoint import (
 SOFTNESS = (2.0, 0.0, 1.0, 4.0)  # weights of soft links to choose from, the usual one first
 VALIDATION_CONTEXTS = 4
 TRAINING = "training"  # the kind of folder
+TABLE = "structure.weight"
 INTERRUPTED = "interrupted"
 
 Links = NDArray[np.int64]
@@ -161,10 +162,15 @@ class Trainer:
                     self.keep()
                     kept, kept_step = time.monotonic(), state.step
         self.keep()
-        self.model.load_state_dict(self.best)
-        if self.structure is not None and self.structure.local is not None:
+        self.model.load_state_dict(self.model.state_dict() | self.best)
+        if self.structure is not None and self._follows:
             self.structure.store()
         return state
+
+    @property
+    def _follows(self) -> bool:
+        """Whether the table follows from the words, and is too large to be made in each step."""
+        return self.structure is not None and self.structure.local is not None
 
     def _refuse_what_does_not_fit(self) -> None:
         """The alignment of two texts takes a table of their words, and one of their phrases."""
@@ -215,7 +221,7 @@ class Trainer:
     def _look(self) -> str:
         """Record the terms since the last look and the validation AUC; keep the best weights."""
         state = self.state
-        if not all(bool(p.isfinite().all()) for p in self.model.parameters()):
+        if not all(bool(p.isfinite().all()) for p in self.model.parameters() if p.requires_grad):
             if not self.best:
                 raise VHEError("there is nothing finite to start from; try less extreme settings")
             state.stopped = f"the weights were not finite at step {state.step}"
@@ -230,7 +236,11 @@ class Trainer:
         state.sums = {}
         if auc is None or state.best_auc is None or auc > state.best_auc:
             state.best_step, state.best_auc = state.step, auc
-            self.best = {k: v.detach().clone() for k, v in self.model.state_dict().items()}
+            self.best = {
+                name: value.detach().clone()
+                for name, value in self.model.state_dict().items()
+                if not (self._follows and name == TABLE)
+            }
         if state.step - state.best_step >= self.config.patience * self.config.check_every:
             state.stopped = f"no better since step {state.best_step}"
         return "" if auc is None else f"validation AUC {100 * auc:.1f}"
