@@ -54,10 +54,11 @@ def test_damage(
 def test_attacks(
     saved: Path,
     run_program: Callable[..., dict[str, Any]],
+    times: Callable[[int, int], int],
     figures: dict[str, Any],
     tmp_path: Path,
 ) -> None:
     """Each is refused within a second and 200 MB; nothing is executed, nothing is written."""
     (tmp_path / "attacks").mkdir()
-    figures |= run_program("attacks.py", saved, tmp_path / "attacks")
+    figures |= run_program("attacks.py", saved, tmp_path / "attacks", times(3, 1))
     assert figures["problems"] == []

@@ -16,7 +16,7 @@ def test_killed_at_random_moments(
     figures: dict[str, Any],
     tmp_path: Path,
 ) -> None:
-    runs = times(3, 200)
+    runs = times(2, 200)
     figures |= run_program("kill.py", tmp_path, runs, 0)
     assert figures["problems"] == []
     assert (figures["identical"], figures["unreadable"]) == (runs, 0)
