@@ -4,6 +4,8 @@ import importlib.util
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 import torch
 
 import vhe
+from vhe.errors import VHEError
 from vhe.nn.joint_structure import JointStructure
 from vhe.train import distributed, machine, ranks
 
@@ -98,6 +101,30 @@ def test_a_training_whose_worker_was_killed_ends_as_an_undisturbed_one(done, pro
 def test_one_process_speaks(done):
     assert done[1].count("validation AUC  ") == 1
     assert done[1].count("next  ") == 1
+
+
+def test_processes_agree_on_a_new_word_whatever_was_left_in_the_store():
+    store = torch.distributed.HashStore()
+    words = []
+    for _ in range(3):  # the second and third time the store is full of old words
+
+        def meet(number):
+            time.sleep(0.03 * (number != 1))  # the second comes first
+            return distributed._appointment(store, number, 3)
+
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(meet, range(3)))
+        assert len(set(found)) == 1
+        words.append(found[0])
+    assert len(set(words)) == 3
+
+
+def test_who_comes_alone_does_not_wait_for_ever(monkeypatch):
+    monkeypatch.setattr(distributed, "SECONDS_TO_MEET", 0.05)
+    store = torch.distributed.HashStore()
+    for number in (0, 1):
+        with pytest.raises(VHEError, match="did not come"):
+            distributed._appointment(store, number, 2)
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 7, 30])

@@ -10,8 +10,9 @@ only work.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
+import secrets
+import time
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -20,14 +21,14 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from vhe.errors import VHEError
 from vhe.nn.pair_model import PairModel
 from vhe.train import ranks
 
-_MEETINGS = itertools.count()  # how often the processes of this run have come together
+SECONDS_TO_MEET = 1800.0  # one may read its network longer than another
 
 Numbers = TypeVar("Numbers", bound=NDArray[Any])
 
@@ -53,14 +54,47 @@ def together() -> Iterator[None]:
         yield
         return
     store, number, count = next(rendezvous("env://"))
-    # what a meeting left in the store would be taken for an answer in the next
-    store = PrefixStore(f"vhe/{next(_MEETINGS)}", store)
+    store = PrefixStore(_appointment(store, number, count), store)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, store=store, rank=number, world_size=count)
     try:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def _appointment(store: Store, number: int, count: int) -> str:
+    """A word that all processes know and that none before them knew.
+
+    torchrun's store outlives its processes, and what the last ones left there would be taken for an
+    answer. So the first process publishes a new word; the others repeat it, each with a new word of
+    its own, and go when that is repeated to them.
+    """
+    own, word, patience = secrets.token_hex(8), "", time.monotonic() + SECONDS_TO_MEET
+    waiting = set(range(1, count)) if number == 0 else {number}
+    if number == 0:
+        word = own
+        store.set("vhe/word", word)
+    while waiting:
+        if time.monotonic() > patience:
+            raise Lost("the other processes of this training did not come")
+        time.sleep(0.01)
+        if number == 0:
+            for other in sorted(waiting):
+                said, _, theirs = _read(store, f"vhe/from/{other}").partition(" ")
+                if said == word:
+                    store.set(f"vhe/to/{other}", theirs)
+                    waiting.remove(other)
+        elif _read(store, f"vhe/to/{number}") == own:
+            waiting.clear()
+        elif (said := _read(store, "vhe/word")) not in ("", word):
+            word = said
+            store.set(f"vhe/from/{number}", f"{word} {own}")
+    return f"vhe/{word}"
+
+
+def _read(store: Store, key: str) -> str:
+    return store.get(key).decode() if store.check([key]) else ""
 
 
 @contextlib.contextmanager
