@@ -104,6 +104,13 @@ class VHEConfig:
         lambda v: v is None or 0 < v < 1,
         "a number between 0 and 1, or none",
     )
+    popularity: float | None = _setting(
+        None,
+        "what a unit of log(1 + links) of an end adds to the cosine in a score; none chooses by "
+        "held-out links",
+        lambda v: v is None or 0 <= v < float("inf"),
+        "a number of at least 0, or none",
+    )
     residual: bool = _switch(
         True, "means start at the text and structure embeddings; the MLP adds to them"
     )
@@ -206,6 +213,7 @@ class VHEConfig:
             residual=False,
             shared_posterior=False,
             link_posterior="mlp",
+            popularity=0.0,
             target="max",
             fixed_target=False,
             precision=1.0,

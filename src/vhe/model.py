@@ -8,7 +8,7 @@ import secrets
 import time
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +26,7 @@ from vhe.errors import VHEError
 from vhe.infer.answers import Answers, Pair, Suggestion, columns, density
 from vhe.infer.embed import GlobalEmbedding
 from vhe.infer.likely import known_pairs
-from vhe.infer.score import calibrate
+from vhe.infer.score import Calibration, calibrate
 from vhe.infer.unseen import Residents, Way, joined, with_structure
 from vhe.nn.pair_vae import PairVAE
 from vhe.train import distributed
@@ -171,6 +171,7 @@ class VHE(Answers, BaseEstimator):
                 corpus,
                 LinkSet(links, len(network)),
                 judges,
+                degree=np.bincount(network.links.ravel(), minlength=len(network)),
                 contexts=min(config.contexts, CALIBRATION_CONTEXTS),
                 seed=seed,
                 leave_out=leave_out,
@@ -272,7 +273,7 @@ class VHE(Answers, BaseEstimator):
             weights=self._model.state_dict(),
             mean=self.embedding_,
             std=self.embedding_std_,
-            calibration=self._calibration,
+            calibration=astuple(self._calibration),
             pi0=self._model.pi0,
             history=self.history_,
             result=self.result_,
@@ -292,7 +293,7 @@ class VHE(Answers, BaseEstimator):
         softness = float(saved.result.get("softness", 0))
         loaded._remember(saved.config, saved.network, corpus, model, seed, softness)
         loaded.embedding_, loaded.embedding_std_ = saved.mean, saved.std
-        loaded._calibration = saved.calibration
+        loaded._calibration = Calibration(*saved.calibration)
         loaded.history_, loaded.result_ = saved.history, saved.result
         return loaded
 

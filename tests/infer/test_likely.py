@@ -14,6 +14,7 @@ class Rows(CosineMethod):
 
     def __init__(self, rows: np.ndarray) -> None:
         self.embedding_ = rows
+        self.popularity_ = np.zeros(len(rows), dtype=np.float32)
 
     def probability_indices(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         return (1 + self.score_indices(sources, targets)) / 2

@@ -55,17 +55,31 @@ def test_where_everything_is_linked_there_are_no_partners(n: int) -> None:
     assert partners(np.eye(n, dtype=np.float32), links, 0)[0].shape == (n, 0)
 
 
+def test_partners_by_popularity_too() -> None:
+    rows, popular = clusters(40), np.linspace(-0.5, 0.5, 40, dtype=np.float32)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    scores = unit @ unit.T + popular + popular[:, None]
+    np.fill_diagonal(scores, -np.inf)
+    partner, found = partners(rows, np.zeros((0, 2), dtype=np.int64), 4, popular)
+    np.testing.assert_array_equal(partner, np.argsort(-scores, axis=1)[:, :4])
+    np.testing.assert_allclose(found, np.take_along_axis(scores, partner, axis=1), atol=1e-5)
+
+
 @pytest.mark.skipif(not has_usearch, reason="needs the extra search")
-def test_an_index_finds_nearly_all_and_never_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("popularity", [0.0, 0.1])
+def test_an_index_finds_nearly_all_and_never_a_link(
+    popularity: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     n, k = 3000, 10
     rows, rng = clusters(n), np.random.default_rng(2)
+    popular = (popularity * rng.exponential(size=n)).astype(np.float32)
     hub = np.column_stack([np.zeros(200, int), rng.choice(np.arange(1, n), 200, replace=False)])
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     close = np.column_stack([np.arange(n), (unit @ unit.T - 2 * np.eye(n)).argmax(axis=1)])
     links = np.concatenate([hub, close])
-    exact, cosine = partners(rows, links, k)
+    exact, cosine = partners(rows, links, k, popular)
     monkeypatch.setattr(neighbours, "EXACT_UP_TO", 1000)
-    found, by_index = partners(rows, links, k)
+    found, by_index = partners(rows, links, k, popular)
     recall = np.mean([len(set(a) & set(b)) / k for a, b in zip(exact, found, strict=True)])
     assert recall > 0.95
     np.testing.assert_array_equal(found[0], exact[0])  # more links than an index allows for

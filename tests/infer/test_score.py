@@ -1,5 +1,7 @@
 """Scores are cosines, and a calibration makes of them probabilities that grow with them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,7 @@ from vhe.config import VHEConfig
 from vhe.data.network import TextNetwork
 from vhe.data.pairs import LinkSet
 from vhe.data.text import Corpus
-from vhe.evaluate.calibration import sigmoid
-from vhe.infer.score import KNEE, calibrate, cosine, warped
+from vhe.infer.score import KNEE, Calibration, calibrate, cosine, fame, warped
 from vhe.model import VHE
 from vhe.nn.pair_vae import PairVAE
 
@@ -34,33 +35,43 @@ def test_the_cosine_of_long_and_of_short_rows() -> None:
     assert cosine(rows, rows[::-1]) == pytest.approx([1, 1])
 
 
-def calibration_of(fitted: VHE, held_out: np.ndarray, seed: int = 0) -> tuple[float, float]:
-    known = LinkSet(fitted.network_.links, len(fitted.network_))
-    return calibrate(fitted._model, fitted._corpus, known, held_out, contexts=4, seed=seed)[0]
+def degrees(network: TextNetwork) -> np.ndarray:
+    return np.bincount(network.links.ravel(), minlength=len(network))
+
+
+def calibration_of(fitted: VHE, held_out: np.ndarray, seed: int = 0) -> Calibration:
+    network = fitted.network_
+    return calibrate(
+        fitted._model,
+        fitted._corpus,
+        LinkSet(network.links, len(network)),
+        held_out,
+        degree=degrees(network),
+        contexts=4,
+        seed=seed,
+    )[0]
 
 
 def test_probabilities_grow_with_the_score(fitted: VHE) -> None:
-    slope, offset = calibration_of(fitted, fitted.network_.links[::3])
-    assert slope > 0
-    scores = np.linspace(-1, 1, 101)
-    chances = sigmoid(slope * warped(scores) + offset)
+    calibration = calibration_of(fitted, fitted.network_.links[::3])
+    assert calibration.slope > 0
+    chances = calibration.probability(np.linspace(-1, 1, 101))
     assert (np.diff(chances) > 0).all()
     assert chances[0] < 0.2
     assert chances[-1] > 0.5
-    assert calibration_of(fitted, fitted.network_.links[::3]) == (slope, offset)
+    assert calibration_of(fitted, fitted.network_.links[::3]) == calibration
 
 
 def test_links_and_non_links_weigh_the_same(fitted: VHE) -> None:
     """The mean probability over the pairs that it is fitted on is their share of links."""
     links = fitted.network_.links
-    slope, offset = calibration_of(fitted, links)
+    calibration = calibration_of(fitted, links)
     rng = np.random.default_rng(5)
     others = rng.integers(len(fitted.network_), size=(4000, 2))
     known = LinkSet(links, len(fitted.network_))
     others = others[(others[:, 0] != others[:, 1]) & ~known.linked(*others.T)]
     means = [
-        sigmoid(slope * warped(fitted.score_indices(*pairs.T)) + offset).mean()
-        for pairs in (links, others)
+        calibration.probability(fitted.score_indices(*pairs.T)).mean() for pairs in (links, others)
     ]
     assert np.mean(means) == pytest.approx(0.5, abs=0.1)
     assert means[0] > means[1] + 0.2
@@ -93,12 +104,18 @@ def test_a_calibration_of_next_to_nothing_is_finite(
     model.start(corpus, 0)
     everything, nothing = network.links, network.links[:0]
     for known, held_out in ((nothing, everything), (everything[1:], everything[:1])):
-        (slope, offset), curve = calibrate(
-            model, corpus, LinkSet(known, n), held_out, contexts=2, seed=0
+        calibration, curve = calibrate(
+            model,
+            corpus,
+            LinkSet(known, n),
+            held_out,
+            degree=degrees(network),
+            contexts=2,
+            seed=0,
         )
-        assert np.isfinite([slope, offset]).all()
+        assert np.isfinite([*vars(calibration).values()]).all()
         assert 0 <= curve.error <= 1
-        assert slope >= 0  # a higher score is never a lower probability
+        assert calibration.slope >= 0  # a higher score is never a lower probability
 
 
 def test_the_warped_score_is_straight_and_then_a_logarithm() -> None:
@@ -119,7 +136,83 @@ def test_a_few_held_out_links_are_left_out_at_a_time(fitted: VHE) -> None:
         told.extend(rows.tolist())
 
     _, curve = calibrate(
-        fitted._model, fitted._corpus, known, held_out, contexts=2, seed=0, leave_out=leave_out
+        fitted._model,
+        fitted._corpus,
+        known,
+        held_out,
+        degree=degrees(fitted.network_),
+        contexts=2,
+        seed=0,
+        leave_out=leave_out,
     )
     assert sorted(told) == list(range(len(held_out)))
     assert curve.count.sum() == pytest.approx(2 * 10 * len(held_out), rel=1e-6)
+
+
+# --- popularity
+
+
+def test_fame_grows_with_the_links_and_is_usually_nothing() -> None:
+    found = fame(np.array([0, 1, 1, 50]))
+    assert found.mean() == pytest.approx(0, abs=1e-6)
+    assert (np.diff(found[[0, 1, 3]]) > 0).all()
+    assert found[1] == found[2]
+
+
+@pytest.fixture(scope="module")
+def hubs(config: VHEConfig) -> tuple[VHE, VHE]:
+    """Models of texts that say nothing: of links that all have one of a few ends, and of links that
+    all vertices have equally many of."""
+    rng = np.random.default_rng(0)
+    n, texts = 120, [" ".join(rng.choice(list("abcdefgh"), 5)) for _ in range(120)]
+    star = [(int(rng.integers(6)), v) for v in range(6, n) for _ in range(2)]
+    ring = [(v, (v + step) % n) for v in range(n) for step in (1, 2)]
+    made = [
+        VHE.from_config(config, random_state=0).fit(TextNetwork(range(n), texts, links))
+        for links in (star, ring)
+    ]
+    return made[0], made[1]
+
+
+def test_popularity_counts_where_a_few_vertices_have_most_links(hubs: tuple[VHE, VHE]) -> None:
+    star, ring = hubs
+    assert star._calibration.popularity > 0
+    assert (star.popularity_[:6] > star.popularity_[6:].max()).all()
+    assert ring._calibration.popularity == 0
+    assert not ring.popularity_.any()
+    likeliest = [found.id for found in star.suggest_links(100, 3)]
+    assert set(likeliest) < set(range(6))
+
+
+def test_a_score_is_the_cosine_and_the_popularity_of_both_ends(hubs: tuple[VHE, VHE]) -> None:
+    star, _ = hubs
+    ends = np.array([3, 50, 7]), np.array([90, 2, 8])
+    likeness = cosine(star.embedding_[ends[0]], star.embedding_[ends[1]])
+    popular = star.popularity_[ends[0]] + star.popularity_[ends[1]]
+    scores = star.score_indices(*ends)
+    np.testing.assert_allclose(scores, likeness + popular, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.diag(star.score_matrix(*ends)), scores, rtol=1e-4, atol=1e-6)
+    found = star.explain(3, 90)
+    assert found.score == pytest.approx(scores[0], abs=1e-5)
+    chance = star.predict_proba([(3, 90)])[0]
+    assert found.probability == pytest.approx(chance, abs=1e-5)
+
+
+def test_a_popular_model_is_saved_and_a_vertex_that_is_added_is_of_usual_popularity(
+    hubs: tuple[VHE, VHE], tmp_path: Path
+) -> None:
+    star, _ = hubs
+    star.save(tmp_path / "m")
+    loaded = VHE.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.popularity_, star.popularity_)
+    loaded.add_vertices({"new": "a b c"}, [("new", 0)])
+    np.testing.assert_array_equal(loaded.popularity_, np.append(star.popularity_, 0))
+
+
+def test_a_link_does_not_make_its_own_ends_popular(config: VHEConfig) -> None:
+    """Every linked vertex has one link and half of the vertices none: without the link itself its
+    ends are as unknown as the others."""
+    texts = [f"word{v % 7} word{v % 5}" for v in range(240)]
+    network = TextNetwork(range(240), texts, [(v, v + 60) for v in range(60)])
+    model = VHE.from_config(config, random_state=0).fit(network)
+    assert model._calibration.popularity == 0

@@ -32,7 +32,8 @@ def score(
     three in ten are links where half of the pairs are. In a network few pairs
     are; vhe suggest tells that probability. It is calibrated on the validation
     links, or on the training links of a model that has none. The score is the
-    cosine of the two embeddings.
+    cosine of the two embeddings and, in networks where a few vertices have most
+    links, what the popularity of both adds.
 
     Parameters
     ----------

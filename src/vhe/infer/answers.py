@@ -15,14 +15,14 @@ from vhe.data.network import TextNetwork
 from vhe.data.pairs import LinkSet
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
-from vhe.evaluate.calibration import ReliabilityCurve, sigmoid
+from vhe.evaluate.calibration import ReliabilityCurve
 from vhe.evaluate.contract import CosineMethod
 from vhe.infer import explain as words_behind
 from vhe.infer.embed import GlobalEmbedding, context_pairs, global_embedding
 from vhe.infer.explain import Explanation, Reading
 from vhe.infer.likely import at_density
 from vhe.infer.neighbours import nearest, partners
-from vhe.infer.score import warped
+from vhe.infer.score import Calibration, fame
 from vhe.infer.unseen import AT_ONCE, CONTEXTS, Placed, Residents, Way, place
 from vhe.nn.pair_vae import PairVAE
 from vhe.train.progress import Progress
@@ -61,7 +61,7 @@ class Answers(CosineMethod):
     _corpus: Corpus
     _model: PairVAE
     _residents: Residents
-    _calibration: tuple[float, float]
+    _calibration: Calibration
 
     def embed(
         self,
@@ -91,8 +91,40 @@ class Answers(CosineMethod):
         return (mean, std) if return_std else mean
 
     def score(self, pairs: Iterable[Pair]) -> NDArray[np.float32]:
-        """The cosine of the embeddings of each pair of ids: (m,)."""
+        """The cosine of the embeddings of each pair of ids: (m,).
+
+        Where held-out links ask for it, the popularity of both ends (`popularity_`) is added.
+        """
         return self.score_indices(*self._ends(pairs))
+
+    def score_indices(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float32]:
+        """The scores of pairs of vertex numbers: (m,)."""
+        popularity = self.popularity_
+        return super().score_indices(sources, targets) + popularity[sources] + popularity[targets]
+
+    def score_matrix(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float32]:
+        """The scores of each source with each target: (len(sources), len(targets))."""
+        scores = super().score_matrix(sources, targets)
+        if self._calibration.popularity:
+            popularity = self.popularity_
+            scores += popularity[sources, None]
+            scores += popularity[targets]
+        return scores
+
+    @property
+    def popularity_(self) -> NDArray[np.float32]:
+        """What each vertex adds to the cosine in the score of its pairs: (n,).
+
+        A vertex that was added later is taken for one of usual popularity.
+        """
+        network, added = self.network_, self.result_.get("added", 0)
+        found = np.zeros(len(network), dtype=np.float32)
+        if self._calibration.popularity:
+            there = len(network) - added
+            links = network.links[(network.links < there).all(axis=1)]
+            degree = np.bincount(links.ravel(), minlength=there)
+            found[:there] = self._calibration.popularity * fame(degree)
+        return found
 
     def predict_proba(self, pairs: Iterable[Pair], *, balanced: bool = True) -> NDArray[np.float64]:
         """The probability of a link for each pair of ids: (m,).
@@ -105,11 +137,13 @@ class Answers(CosineMethod):
     def probability_indices(
         self, sources: NDArray[np.int64], targets: NDArray[np.int64], *, balanced: bool = True
     ) -> NDArray[np.float64]:
-        return self._probability(self.score_indices(sources, targets), balanced)
+        return self.probability(self.score_indices(sources, targets), balanced=balanced)
 
-    def _probability(self, scores: NDArray[np.float32], balanced: bool) -> NDArray[np.float64]:
-        slope, offset = self._calibration
-        even = sigmoid(slope * warped(scores) + offset)
+    def probability(
+        self, scores: NDArray[np.floating], *, balanced: bool = True
+    ) -> NDArray[np.float64]:
+        """The probability of a link for each score; it grows with the score."""
+        even = self._calibration.probability(scores)
         return even if balanced else at_density(even, density(self.network_))
 
     def reliability(self) -> ReliabilityCurve:
@@ -155,7 +189,7 @@ class Answers(CosineMethod):
         scores[np.append(taken.ravel(), vertex)] = -np.inf
         best = np.argsort(-scores, kind="stable")[:k]
         best = best[np.isfinite(scores[best])]
-        chances = self._probability(scores[best], balanced=False)
+        chances = self.probability(scores[best], balanced=False)
         return [
             Suggestion(network.ids[j], float(p), snippet(network.texts[j]))
             for j, p in zip(best, chances, strict=True)
@@ -171,14 +205,15 @@ class Answers(CosineMethod):
 
         self._check_fitted()
         network = self.network_
-        partner, cosine = partners(self.embedding_, network.links, _checked_k(k))
+        k = _checked_k(k)
+        partner, score = partners(self.embedding_, network.links, k, self.popularity_)
         source, place = np.nonzero(partner >= 0)
         target = partner[source, place]
         return pandas.DataFrame(
             {
                 "source": [network.ids[i] for i in source],
                 "target": [network.ids[j] for j in target],
-                "probability": self._probability(cosine[source, place], balanced=False),
+                "probability": self.probability(score[source, place], balanced=False),
                 "text": [snippet(network.texts[j]) for j in target],
             }
         )
@@ -198,7 +233,8 @@ class Answers(CosineMethod):
                     self._residents.own_share(v),
                 )
                 for v in ends
-            )
+            ),
+            popularity=float(self.popularity_[list(ends)].sum()),
         )
 
     def explain_texts(self, a: str, b: str) -> Explanation:
@@ -208,7 +244,7 @@ class Answers(CosineMethod):
         readings = zip((a, b), tokens, placed.mean, placed.own, strict=True)
         return self._explain(*(Reading(None, t, w, z, float(o)) for t, w, z, o in readings))
 
-    def _explain(self, a: Reading, b: Reading) -> Explanation:
+    def _explain(self, a: Reading, b: Reading, *, popularity: float = 0.0) -> Explanation:
         joint = self._config.structure == "joint"
         source, target, text, structure = words_behind.explain(
             self._model,
@@ -217,8 +253,9 @@ class Answers(CosineMethod):
             a,
             b,
         )
+        structure += popularity
         score = np.array([text + structure], dtype=np.float32)
-        even, sparse = (float(self._probability(score, balanced=b)[0]) for b in (True, False))
+        even, sparse = (float(self.probability(score, balanced=b)[0]) for b in (True, False))
         return Explanation(source, target, even, sparse, text + structure, text, structure)
 
     # --- texts that come later

@@ -78,7 +78,7 @@ class Explanation:
     ----------
     probability : of a link among as many links as non-links
     network_probability : of a link in a network as sparse as this one, as suggestions show it
-    score : the cosine, which is exactly ``text_score + structure_score``
+    score : that of `VHE.score`, which is exactly ``text_score + structure_score``
     text_share, structure_share : the sizes of those two as shares of 1
     """
 

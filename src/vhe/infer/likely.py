@@ -26,7 +26,8 @@ def likely_links(model: VHE, network: TextNetwork, k: int) -> tuple[np.ndarray, 
     pairs : (m, 2) int64, i < j, the likeliest first
     probability : (m,)
     """
-    partner, _ = partners(np.asarray(model.embedding_), network.links, k)
+    rows = np.asarray(model.embedding_)
+    partner, _ = partners(rows, network.links, k, model.popularity_)
     source, place = np.nonzero(partner >= 0)
     pairs = np.column_stack([source, partner[source, place]])
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)

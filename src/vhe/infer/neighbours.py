@@ -1,5 +1,8 @@
-"""The nearest vertices by the cosine of their codes: exact where that is quick, and where vertices
-are many, candidates from an index (the extra `search`) that are ranked exactly."""
+"""The nearest vertices by the cosine of their codes, and the likeliest partners by their scores.
+
+Exact where that is quick, and where vertices are many, candidates from an index (the extra
+`search`) that are ranked exactly.
+"""
 
 from __future__ import annotations
 
@@ -28,30 +31,34 @@ def nearest(rows: Vectors, vector: Vectors, k: int) -> tuple[Vertices, Vectors]:
     return best, cosine[best]
 
 
-def partners(rows: Vectors, links: Vertices, k: int) -> tuple[Vertices, Vectors]:
-    """The nearest vertices of each vertex that it has no link with, the nearest first.
+def partners(
+    rows: Vectors, links: Vertices, k: int, popularity: Vectors | None = None
+) -> tuple[Vertices, Vectors]:
+    """The likeliest partners of each vertex that it has no link with, the likeliest first.
 
     Parameters
     ----------
     rows : (n, d)
     links : (m, 2)
+    popularity : (n,) what each vertex adds to the cosine in the score of its pairs; nothing if None
 
     Returns
     -------
-    partner (n, k), -1 where there are no more, and cosine (n, k), -inf there
+    partner (n, k), -1 where there are no more, and score (n, k), -inf there
     """
     n = len(rows)
     everyone = np.arange(n)
+    popularity = np.zeros(n, dtype=np.float32) if popularity is None else popularity
     if n <= EXACT_UP_TO or k < 1 or not _has_index():
-        return exact_partners(rows, links, k, everyone)
+        return exact_partners(rows, links, k, everyone, popularity)
     busy = np.bincount(links.ravel(), minlength=n) > SPARE
-    partner, cosine = _by_index(rows, links, k)
-    partner[busy], cosine[busy] = exact_partners(rows, links, k, everyone[busy])
-    return partner, cosine
+    partner, score = _by_index(rows, links, k, popularity)
+    partner[busy], score[busy] = exact_partners(rows, links, k, everyone[busy], popularity)
+    return partner, score
 
 
 def exact_partners(
-    rows: Vectors, links: Vertices, k: int, asking: Vertices
+    rows: Vectors, links: Vertices, k: int, asking: Vertices, popularity: Vectors
 ) -> tuple[Vertices, Vectors]:
     """The partners of some vertices, each compared with everybody: (len(asking), k)."""
     n = len(rows)
@@ -60,40 +67,50 @@ def exact_partners(
     ends = np.concatenate([links, links[:, ::-1]])
     matrix = sparse.csr_array((np.ones(len(ends), bool), ends.T), shape=(n, n))
     partner = np.full((len(asking), k), -1, dtype=np.int64)
-    cosine = np.full((len(asking), k), -np.inf, dtype=np.float32)
+    score = np.full((len(asking), k), -np.inf, dtype=np.float32)
     step = max(SCORES_AT_ONCE // max(n, 1), 1)
     for start in range(0, len(asking) if k else 0, step):
         here = asking[start : start + step]
-        scores = unit[here] @ unit.T  # (b, n)
+        scores = unit[here] @ unit.T + popularity + popularity[here, None]  # (b, n)
         scores[np.arange(len(here)), here] = -np.inf
         scores[matrix[here].nonzero()] = -np.inf
         best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
         part = slice(start, start + step)
-        partner[part], cosine[part] = _ranked(best, np.take_along_axis(scores, best, axis=1), k)
-    return partner, cosine
+        partner[part], score[part] = _ranked(best, np.take_along_axis(scores, best, axis=1), k)
+    return partner, score
 
 
-def _by_index(rows: Vectors, links: Vertices, k: int) -> tuple[Vertices, Vectors]:
-    """Partners whose candidates come from a graph of near neighbours (HNSW)."""
+def _by_index(
+    rows: Vectors, links: Vertices, k: int, popularity: Vectors
+) -> tuple[Vertices, Vectors]:
+    """Partners whose candidates come from a graph of near neighbours (HNSW).
+
+    Two more numbers make a cosine of the score: (u, p, r) · (v, 1, 0) = u · v + p, with r such that
+    all rows that are searched are of one length (Bachrach et al. 2014).
+    """
     from usearch.index import Index
 
     n, d = rows.shape
     unit = unit_rows(np.asarray(rows, dtype=np.float32))
+    length = (unit**2).sum(axis=1) + popularity**2
+    rest = np.sqrt(length.max() - length)
     # a byte a number is enough for candidates, and twice as fast as two
-    index = Index(ndim=d, metric="cos", dtype="i8", expansion_add=64, expansion_search=64)
-    index.add(np.arange(n), unit)
+    index = Index(ndim=d + 2, metric="cos", dtype="i8", expansion_add=64, expansion_search=64)
+    index.add(np.arange(n), np.column_stack([unit, popularity, rest]))
+    asking = np.column_stack([unit, np.ones(n, np.float32), np.zeros(n, np.float32)])
     linked = np.sort(np.concatenate([links @ [n, 1], links @ [1, n]]))
     count = min(k + 1 + SPARE, n)  # with itself and its links, which are taken out again
     partner = np.empty((n, k), dtype=np.int64)
-    cosine = np.empty((n, k), dtype=np.float32)
+    score = np.empty((n, k), dtype=np.float32)
     for start in range(0, n, step := max(SCORES_AT_ONCE // (count * d), 1) * 8):
         here = np.arange(start, min(start + step, n))
-        found = index.search(unit[here], count).keys.astype(np.int64).reshape(len(here), -1)
+        found = index.search(asking[here], count).keys.astype(np.int64).reshape(len(here), -1)
         scores = np.einsum("bd,bcd->bc", unit[here], unit[found])
+        scores += popularity[found] + popularity[here, None]
         taken = np.isin(here[:, None] * n + found, linked) | (found == here[:, None])
         scores[taken] = -np.inf
-        partner[here], cosine[here] = _ranked(found, scores, k)
-    return partner, cosine
+        partner[here], score[here] = _ranked(found, scores, k)
+    return partner, score
 
 
 def _ranked(candidates: Vertices, scores: Vectors, k: int) -> tuple[Vertices, Vectors]:

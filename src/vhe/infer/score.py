@@ -1,8 +1,17 @@
-"""From scores to probabilities that mean what they say: calibrated on links nobody trained on."""
+"""From embeddings to scores, and to probabilities that mean what they say: calibrated on links that
+nobody trained on.
+
+The score of a pair is the cosine of its embeddings and what the popularity of its ends adds. Where
+a few vertices are linked with many, as libraries that every package needs, a link with one of them
+says little of likeness: the prior of a link is the higher the more links its ends have (as in the
+degree-corrected block model of Karrer and Newman, 2011). Held-out links tell how much; on many
+networks nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +25,28 @@ from vhe.nn.pair_vae import PairVAE
 NEGATIVES = 10  # unlinked pairs for each link; together they weigh as much as the links
 MOST_LINKS = 512
 FOLDS = 3  # parts of the held-out links that the model has to do without at a time
-KNEE = 0.15  # cosine from which on the log odds of a link grow as its logarithm
+KNEE = 0.15  # score from which on the log odds of a link grow as its logarithm
+POPULARITY = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16)  # what a unit of fame may add to a score
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What held-out links say of scores: sigmoid(slope · warped(score) + offset) is the probability
+    of a link where links and non-links are equally many; and what a unit of fame adds to a score.
+    """
+
+    slope: float
+    offset: float
+    popularity: float = 0.0
+
+    def probability(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        return sigmoid(self.slope * warped(scores) + self.offset)
+
+
+def fame(degree: NDArray[np.int64]) -> NDArray[np.float32]:
+    """How popular vertices are, by their numbers of links (n,): 0 is usual."""
+    log = np.log1p(degree)
+    return np.asarray(log - log.mean(), dtype=np.float32)
 
 
 def cosine(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -26,10 +56,10 @@ def cosine(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[n
 
 
 def warped(score: NDArray[np.floating]) -> NDArray[np.float64]:
-    """asinh(cosine / KNEE): in proportion to the cosine up to the knee, to its logarithm beyond.
+    """asinh(score / KNEE): in proportion to the score up to the knee, to its logarithm beyond.
 
     The log odds of a link grow so. In proportion throughout they would be too high at large
-    cosines, by a factor of 20 in the odds where suggestions are.
+    scores, by a factor of 20 in the odds where suggestions are.
     """
     return np.arcsinh(np.asarray(score, dtype=np.float64) / KNEE)
 
@@ -40,18 +70,20 @@ def calibrate(
     known: LinkSet,
     held_out: NDArray[np.int64],
     *,
+    degree: NDArray[np.int64],
     contexts: int,
     seed: int,
     leave_out: Callable[[NDArray[np.int64]], None] = lambda rows: None,
-) -> tuple[tuple[float, float], ReliabilityCurve]:
-    """(a, b) such that sigmoid(a · warped(cosine) + b) is the probability of a link.
+) -> tuple[Calibration, ReliabilityCurve]:
+    """Fit probabilities to held-out links (m, 2) and pairs drawn at random, both of equal weight.
 
-    Fitted on held-out links (m, 2) and pairs drawn at random, both of the same weight: it is the
-    probability where links and non-links are equally many. For another share π of links add
-    log(π / (1 - π)) to b. The curve is what half of the pairs say of a fit to the other half.
+    For another share π of links than a half, add log(π / (1 - π)) to the offset. The curve is what
+    half of the pairs say of a fit to the other half.
 
     Parameters
     ----------
+    degree : (n,)
+        links of each vertex, held-out ones among them
     leave_out
         is called with the rows of ``held_out`` whose scores come next, a few at a time, so that
         whoever knows how can make the model forget them, and no more than them
@@ -63,19 +95,54 @@ def calibrate(
         if not len(rows):
             continue
         leave_out(rows)
-        chosen = held_out[rows]
-        i = np.tile(chosen[:, 0], NEGATIVES)
-        j = stream(seed, 8, fold).integers(0, len(corpus), len(i))
+        chosen, rng = held_out[rows], stream(seed, 8, fold)
+        i = np.tile(rng.permuted(chosen, axis=1)[:, 0], NEGATIVES)  # either end
+        j = rng.integers(0, len(corpus), len(i))
         fine = (i != j) & ~known.linked(i, j) & ~everything.linked(i, j)
         pairs = np.concatenate([np.tile(chosen, (NEGATIVES, 1)), np.column_stack([i, j])[fine]])
         vertices, place = np.unique(pairs, return_inverse=True)
         codes = embedding_of(model, corpus, known, vertices, contexts=contexts, seed=seed)
         first, second = codes[place.reshape(-1, 2)].transpose(1, 0, 2)
+        known_fame = fame(degree - np.bincount(chosen.ravel(), minlength=len(degree)))
         linked = np.arange(len(pairs)) < len(i)
         half = np.tile(np.arange(len(rows)) % 2 == 0, NEGATIVES)  # all pairs of a link are in one
-        parts.append((warped(cosine(first, second)), linked, np.append(half, half[fine])))
-    scores, labels, halves = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return _platt(scores, labels), _judged_by_halves(scores, labels, halves)
+        both = cosine(first, second), known_fame[pairs].sum(axis=1)
+        parts.append((*both, linked, np.append(half, half[fine])))
+    likeness, famous, labels, halves = (np.concatenate(part) for part in zip(*parts, strict=True))
+    popularity = model.config.popularity
+    if popularity is None:
+        popularity = _choose_popularity(likeness, famous, labels)
+    scores = warped(likeness + popularity * famous)
+    calibration = Calibration(*_platt(scores, labels), popularity)
+    return calibration, _judged_by_halves(scores, labels, halves)
+
+
+def _choose_popularity(
+    likeness: NDArray[np.float32], famous: NDArray[np.float32], linked: NDArray[np.bool_]
+) -> float:
+    """What a unit of fame adds to a score so that links are told best from other pairs.
+
+    Nothing, unless that is worse by more than a standard error.
+    """
+    weights = _balanced(linked)
+
+    def surprise(popularity: float) -> NDArray[np.float64]:
+        scores = warped(likeness + popularity * famous)
+        slope, offset = _platt(scores, linked)
+        return np.logaddexp(0, np.where(linked, -1, 1) * (slope * scores + offset))
+
+    without = surprise(0.0)
+    gains = {popularity: without - surprise(popularity) for popularity in POPULARITY}
+    best = max(gains, key=lambda popularity: weights @ gains[popularity])
+    gain = gains[best]
+    error = np.sqrt(NEGATIVES * (weights**2 @ gain**2))  # a link comes as often as its negatives
+    return best if weights @ gain > error else 0.0
+
+
+def _balanced(linked: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Weights of pairs, of which links have as much as the others together, and both 1."""
+    count = np.where(linked, linked.sum(), (~linked).sum())
+    return 0.5 / count
 
 
 def _platt(scores: NDArray[np.float64], linked: NDArray[np.bool_]) -> tuple[float, float]:
@@ -94,5 +161,4 @@ def _judged_by_halves(
             other = ~own if (~own).any() else own
             slope, offset = _platt(scores[other], linked[other])
             told[own] = sigmoid(slope * scores[own] + offset)
-    weights = np.where(linked, 1 / linked.sum(), 1 / max((~linked).sum(), 1)) * linked.sum()
-    return reliability_curve(told, linked, weights=weights)
+    return reliability_curve(told, linked, weights=2 * linked.sum() * _balanced(linked))

@@ -44,11 +44,11 @@ def write_map(path: Path, model: VHE, coordinates: np.ndarray) -> None:
 def _write_page(path: Path, model: VHE, coordinates: np.ndarray) -> None:
     network = model.network_
     n, links = len(network), len(network.links)
-    partner, cosine = partners(model.embedding_, network.links, PARTNERS)
+    partner, score = partners(model.embedding_, network.links, PARTNERS, model.popularity_)
     source, place = np.nonzero(partner >= 0)
     pairs = np.sort(np.column_stack([source, partner[source, place]]), axis=1)
     pairs, first = np.unique(pairs, axis=0, return_index=True)
-    chance = model._probability(cosine[source, place][first], balanced=False)
+    chance = model.probability(score[source, place][first], balanced=False)
     likely = chance >= LEAST
     write_report(
         path,

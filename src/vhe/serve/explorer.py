@@ -46,6 +46,7 @@ class Explorer:
         self.model, self.network = model, model.network_
         self.uncertainty = model.embedding_std_.mean(axis=1)  # (n,)
         self._unit = unit_rows(model.embedding_)  # (n, d)
+        self._popularity = model.popularity_  # (n,)
         ids, texts = self.network.ids, self.network.texts
         self._words = {str(i): k for k, i in enumerate(ids)}
         self._words |= {i: k for k, i in enumerate(ids) if isinstance(i, str)}
@@ -132,12 +133,12 @@ class Explorer:
         As `VHE.suggest_links` has them, with rows that were scaled once for all.
         """
         self._check(number)
-        scores = self._unit @ self._unit[number]
+        scores = self._unit @ self._unit[number] + self._popularity + self._popularity[number]
         scores[self._links[number]] = scores[number] = -np.inf
         k = min(k, len(self) - 1 - len(self._links[number]))
         best = np.argpartition(-scores, k - 1)[:k] if k else np.zeros(0, dtype=np.int64)
         best = best[np.lexsort((best, -scores[best]))]
-        chances = self.model._probability(scores[best], balanced=False)
+        chances = self.model.probability(scores[best], balanced=False)
         links = [
             self._line(j) | {"probability": p}
             for j, p in zip(best.tolist(), chances.tolist(), strict=True)
@@ -172,7 +173,8 @@ class Explorer:
         near = self.model.nearest(mean[0], max(k, NEAREST))
         lines = self._lines(near, "similarity")
         cosines = np.array([cosine for _, cosine in near])
-        chances = self.model._probability(cosines, balanced=False).tolist()
+        popular = self._popularity[[line["number"] for line in lines]]
+        chances = self.model.probability(cosines + popular, balanced=False).tolist()
         weights = np.exp(SHARPNESS * (cosines - cosines.max()))[:NEAREST]
         places = self._places[[line["number"] for line in lines[:NEAREST]]]
         x, y = weights @ places / weights.sum()

@@ -45,7 +45,7 @@ class SavedModel:
     weights: dict[str, Any]  # of the PairVAE
     mean: NDArray[np.float32]  # (n, d)
     std: NDArray[np.float32]
-    calibration: tuple[float, float]
+    calibration: tuple[float, float, float]  # as `vhe.infer.score.Calibration`
     pi0: float
     history: list[dict[str, float]]
     result: dict[str, Any]
@@ -101,7 +101,7 @@ def read_model(folder: Path) -> SavedModel:
         tensors = read_tensors(files["weights.safetensors"], f"{folder}/weights.safetensors")
         if not all(bool(value.isfinite().all()) for value in tensors.values()):
             raise VHEError(f"{folder}: not all weights are finite numbers; fit the model again")
-        slope, offset = about["calibration"]
+        slope, offset, *popularity = about["calibration"]
         config, result = VHEConfig.from_dict(about["config"]), json.loads(files["result.json"])
         mean, std = (tensors[f"embedding.{name}"].numpy() for name in ("mean", "std"))
         if not mean.shape == std.shape == (len(network), config.latent_dim):
@@ -118,7 +118,7 @@ def read_model(folder: Path) -> SavedModel:
             },
             mean=mean,
             std=std,
-            calibration=(float(slope), float(offset)),
+            calibration=(float(slope), float(offset), float(*popularity)),
             pi0=float(about["pi0"]),
             history=[json.loads(line) for line in files["history.jsonl"].decode().splitlines()],
             result=result,
