@@ -1,0 +1,61 @@
+"""How high a score can be: what is left to learn once text and links have been used.
+
+    VHE_DATA_DIR=... python benchmarks/ceiling.py [cora hepth] [--out results/ceiling]
+
+Texts diffused over the links, which learns nothing, under the line protocol: its AUC over all test
+lines, over those whose ends have no, some, or many training links, and its AUC if the test lines
+themselves are left in the graph. What a method reaches that has seen the answers bounds what one
+can claim that has not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+import vhe
+from vhe.evaluate.contract import Method
+from vhe.evaluate.link import edge_points
+from vhe.evaluate.methods import make
+
+METHOD = "diffused-text"
+RATIOS, SEEDS = (0.15, 0.35, 0.55, 0.75, 0.95), range(10, 20)
+MANY = 3  # training links of both ends
+
+
+def measured(network: vhe.TextNetwork, ratio: float, seed: int, knowing: Method) -> list[float]:
+    """AUC of all lines, of those with an end without links, of those whose ends have many, and of
+    all by a method that knows them; and the share of lines with an end without links."""
+    train, test = network.split_edges(ratio, seed=seed, protocol="lines")
+    points = edge_points(make(METHOD, seed).fit(train), test)
+    answered = edge_points(knowing, test)
+    fewest = np.bincount(train.links.ravel(), minlength=len(network))[test.pairs].min(axis=1)
+    groups = (points, points[fewest == 0], points[fewest >= MANY], answered, fewest == 0)
+    return [float(group.mean()) for group in groups]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("datasets", nargs="*", default=["cora", "hepth"])
+    parser.add_argument("--out", type=Path, default=Path("results/ceiling"))
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    names = ("auc", "without_links", "many_links", "answers_known", "share_without_links")
+    for dataset in given.datasets:
+        network = vhe.load(dataset)
+        knowing = make(METHOD, 0).fit(network)
+        found = {}
+        for ratio in RATIOS:
+            rows = [measured(network, ratio, seed, knowing) for seed in SEEDS]
+            found[str(ratio)] = dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))
+            print(dataset, ratio, {k: round(v, 4) for k, v in found[str(ratio)].items()})
+        about = {"dataset": dataset, "method": METHOD, "seeds": len(SEEDS), "ratios": found}
+        path = given.out / f"{dataset}.json"
+        path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
