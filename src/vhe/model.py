@@ -178,6 +178,7 @@ class VHE(Answers, BaseEstimator):
             )
             if structure is not None:
                 structure.store()
+            graph_bound = None if structure is None else structure.bound(seed)
             self._remember(config, network, corpus, model, seed, state.softness)
             if structure is not None and config.embeds_jointly:
                 mean = model.structure.weight.detach().cpu().numpy()
@@ -195,6 +196,7 @@ class VHE(Answers, BaseEstimator):
             "stopped": state.stopped,
             "validation_auc": state.best_auc,
             "softness": state.softness,
+            "graph_bound": graph_bound,
             "calibration_error": curve.error,
             "reliability": {f.name: getattr(curve, f.name).tolist() for f in fields(curve)},
         }

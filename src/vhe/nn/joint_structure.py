@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vhe.data.text import Corpus
+from vhe.nn.graph_bound import graph_bound
 from vhe.nn.graph_prior import ROUNDS, ROUNDS_TRAINING, GraphPrior, TextCodes, near_texts
 from vhe.nn.local_posterior import LocalPosterior
 from vhe.nn.pair_model import PairModel
@@ -105,3 +106,11 @@ class JointStructure:
         assert self.prior is not None, "call use() first"
         variance: NDArray[np.float32] = self.prior.coupling().variance(seed).cpu().numpy()
         return variance
+
+    @torch.no_grad()
+    def bound(self, seed: int) -> dict[str, float]:
+        """The evidence lower bound of the means in the model's table, in nats a vertex."""
+        assert self.prior is not None, "call use() first"
+        codes = self.codes(self.model.words.weight[1:])
+        mean, coupling = self.model.structure.weight, self.prior.coupling()
+        return graph_bound(codes, mean, coupling, seed).record()
