@@ -25,8 +25,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag, pad
 
 from vhe.data.text import PADDING
+from vhe.nn.filtering import Filtering
 from vhe.nn.parallel import in_shares
 
 MASKED = -1e9  # the score of a place that holds no word
@@ -75,95 +77,114 @@ class PhraseToWordAlignment(nn.Module):
 class _Side:
     """One text of each pair of a part.
 
-    Its rows of M lie one after the other, with half a kernel of zero rows around each text, so
-    that no kernel reads from two texts and hardly any padding is computed.
+    Its rows of M lie in blocks of as many rows as a tile has, with half a kernel of zero rows
+    around each text, so that no tile reads from two texts and hardly any padding is computed. The
+    first rows of all blocks come first, then the second ones: so a transform is one product.
     """
 
     weights: Tensor  # (batch, L)  w
     scores: Tensor  # (batch, L)  tanh of the winner
-    winner: Tensor  # (rows between the first and the last gap,)  which kernel
+    winner: Tensor  # (batch * L + 1,)  which kernel; the last is for where no word is
 
-    def __init__(self, tokens: Tensor, width: int) -> None:
+    def __init__(self, tokens: Tensor, filtering: Filtering) -> None:
         batch, longest = tokens.shape
-        self.tokens, self.mask, self.half = tokens, tokens != PADDING, width // 2
+        self.tokens, self.mask, self.filtering = tokens, tokens != PADDING, filtering
+        tile, half = filtering.tile, filtering.width // 2
         # many small steps, for which numpy takes a third of the time
-        position, place = np.arange(longest), np.arange(batch * longest)
-        length = ((position + 1) * self.mask.cpu().numpy()).max(axis=1, initial=0)
-        after = np.cumsum(length + self.half)
-        inside = (position < length[:, None]).ravel()
-        word = ((after - length - self.half)[:, None] + position).ravel()
-        self.count = int((length + self.half).sum()) + self.half  # rows
+        position = np.arange(longest)
+        length = ((position + 1) * self.mask.cpu().numpy()).max(axis=1, initial=1)
+        blocks = -(-length // tile) + filtering.reach
+        first = tile * (np.cumsum(blocks) - blocks)[:, None] + position
+        count, inside = int(blocks.sum()), position < length[:, None]
         # which row of M is in each row, the one after the last where none is
-        rows = np.full(self.count + 1, batch * longest)
-        rows[np.where(inside, word + self.half, self.count)] = place
-        self.rows = torch.from_numpy(rows[: self.count]).to(tokens.device)
+        rows = np.full((count, tile), batch * longest)
+        rows.ravel()[(first + half)[inside]] = np.flatnonzero(inside)
+        self.rows = torch.from_numpy(rows.T.ravel()).to(tokens.device)
         # where each word is among the places of a kernel; what is no word is anywhere
-        self.place = torch.from_numpy(np.where(inside, word, 0)).to(tokens.device)
+        block, row = np.divmod(np.where(inside, first, 0).ravel(), tile)
+        place = row * (count - filtering.reach) + block
+        self.place = torch.from_numpy(place).to(tokens.device)
 
-    def weigh(self, similarity: Tensor, kernels: Tensor) -> Tensor:
-        """w = softmax(max_k tanh(conv(M))), M (batch * L + 1, C) and kernels (width, >= C, K).
-
-        Returns M in rows.
-        """
+    def weigh(self, similarity: Tensor, kernels: Tensor) -> None:
+        """w = softmax(max_k tanh(conv(M))), M (batch * L + 1, C), kernels (products, >= C, K)."""
         rows = similarity.index_select(0, self.rows)
-        scores = self._convolve(rows, kernels[:, : rows.shape[1]])  # (places, K)
+        scores = self.filtering.convolve(rows, kernels[:, : rows.shape[1]])  # (places, K)
         # numpy's argmax is six times as fast as torch's
         at = torch.from_numpy(scores.numpy().argmax(1)) if scores.is_cpu else scores.argmax(1)
-        self.winner = at
-        best = scores.gather(1, at.unsqueeze(1)).squeeze(1) if len(at) else scores.new_zeros(1)
+        best = scores.gather(1, at.unsqueeze(1)).squeeze(1)
+        self.winner = pad(at.index_select(0, self.place), (0, 1))
         self.scores = torch.tanh(best.index_select(0, self.place).view(self.mask.shape))
         # a text without a word has a weight of zero everywhere, not a uniform one
         masked = self.scores.masked_fill(~self.mask, MASKED)
         self.weights = torch.softmax(masked, dim=1) * self.mask
-        return rows
-
-    def _convolve(self, rows: Tensor, kernels: Tensor) -> Tensor:
-        places = self.count - 2 * self.half
-        scores = rows[:places] @ kernels[0]
-        for t in range(1, len(kernels)):
-            scores.addmm_(rows[t : t + places], kernels[t])
-        return scores
 
     def back(
-        self, gradient: Tensor, words: Tensor, rows: Tensor, kernels: Tensor, to_kernels: Tensor
+        self,
+        gradient: Tensor,
+        words: Tensor,
+        similarity: Tensor,
+        kernels: Tensor,
+        to_kernels: Tensor,
     ) -> Tensor:
         """From the gradient of x~ (batch, d) to that of M, (batch, L, C); adds that of U.
 
-        ``rows`` are those of M, kernels and ``to_kernels`` are (K, width, at least C).
+        ``similarity`` is M (batch * L + 1, C), kernels and ``to_kernels`` (K, width, at least C).
         """
-        weights, places, channels = self.weights, len(self.winner), rows.shape[1]
+        (batch, longest), (count, width), channels = (
+            self.mask.shape,
+            kernels.shape[:2],
+            similarity.shape[1],
+        )
         to_weights = (gradient.unsqueeze(1) @ words.transpose(1, 2)).squeeze(1)  # (batch, L)
-        to_scores = weights * (to_weights - (weights * to_weights).sum(dim=1, keepdim=True))
+        to_scores = self.weights * to_weights
+        to_scores -= self.weights * to_scores.sum(dim=1, keepdim=True)
         to_scores *= 1 - self.scores.square()
-        at = self.rows[self.half : self.half + places]
-        to_best = nn.functional.pad(to_scores.flatten(), (0, 1)).index_select(0, at).unsqueeze(1)
-        width = kernels.shape[1]
-        phrases = rows.as_strided((places, width * channels), (channels, 1))
-        summed = rows.new_zeros(len(kernels), width * channels)
-        summed.index_add_(0, self.winner, to_best * phrases)
-        to_kernels[:, :, :channels] += summed.view(-1, width, channels)
-        to_rows = torch.zeros_like(rows)
-        for t in range(width):
-            winners = kernels[:, t, :channels].index_select(0, self.winner)
-            to_rows[t : t + places].addcmul_(to_best, winners)
+        to_best = pad(to_scores.flatten(), (0, 1))
+        # the words of the phrase around each word: (batch * L, width)
+        place = torch.arange(batch * longest, device=words.device).view(batch, longest)
+        phrase = pad(place, (width // 2,) * 2, value=batch * longest).unfold(1, width, 1)
+        phrase = phrase.reshape(-1, width)
+        # a kernel gets the phrases that it won
+        winner = self.winner[:-1].cpu().numpy()
+        order = torch.from_numpy(np.argsort(winner.astype(np.min_scalar_type(count)), kind="stable"))
+        won = np.bincount(winner, minlength=count)
+        bags = torch.from_numpy((np.cumsum(won) - won) + len(winner) * np.arange(width)[:, None])
+        found = embedding_bag(
+            phrase.index_select(0, order).T.flatten(),
+            similarity,
+            bags.flatten(),
+            mode="sum",
+            per_sample_weights=to_best.index_select(0, order).repeat(width),
+        )
+        to_kernels[:, :, :channels] += found.view(width, count, channels).transpose(0, 1)
+        # a word gets the kernels that won the phrases it is in
+        near = phrase.flatten()
+        at = self.winner.index_select(0, near).view(-1, width) * width
+        at += torch.arange(width - 1, -1, -1, device=words.device)
         # what is no word gets a gradient that is not its own: its vector is zero, and stays so
-        found = to_rows.index_select(0, self.place + self.half) if len(rows) else to_rows
-        return found.view(*self.mask.shape, channels)
+        return embedding_bag(
+            at,
+            kernels[:, :, :channels].reshape(-1, channels),
+            mode="sum",
+            per_sample_weights=to_best.index_select(0, near).view(-1, width),
+        ).view(batch, longest, channels)
 
 
 class _Part:
     """The alignment of some pairs, and its way back."""
 
-    def __init__(self, words: Tensor, kernels: Tensor, texts: Texts, learns: bool) -> None:
-        """``kernels`` (width, longest, K); what only `back` needs is kept if it ``learns``."""
-        self.i, self.j = (_Side(tokens, len(kernels)) for tokens in texts)
+    def __init__(
+        self, words: Tensor, kernels: Tensor, texts: Texts, filtering: Filtering, learns: bool
+    ) -> None:
+        """``kernels`` as the filtering has them; what only `back` needs is kept if it ``learns``."""
+        self.i, self.j = (_Side(tokens, filtering) for tokens in texts)
         words_i, words_j = _vectors(words, texts[0]), _vectors(words, texts[1])
-        room, similarity = _with_empty_row(words_i, texts[1].shape[1])
+        rows_i, similarity = _with_empty_row(words_i, texts[1].shape[1])
         torch.bmm(words_i, words_j.transpose(1, 2), out=similarity)
-        rows_i = self.i.weigh(room, kernels)
-        room, turned = _with_empty_row(words_j, texts[0].shape[1])
+        self.i.weigh(rows_i, kernels)
+        rows_j, turned = _with_empty_row(words_j, texts[0].shape[1])
         turned.copy_(similarity.transpose(1, 2))
-        rows_j = self.j.weigh(room, kernels)
+        self.j.weigh(rows_j, kernels)
         if learns:
             self.words, self.rows = (words_i, words_j), (rows_i, rows_j)
         self.text_i = (self.i.weights.unsqueeze(1) @ words_i).squeeze(1)
@@ -174,7 +195,7 @@ class _Part:
         i, j = self.i, self.j
         to_similarity = i.back(gradients[0], self.words[0], self.rows[0], kernels, to_kernels)
         turned = j.back(gradients[1], self.words[1], self.rows[1], kernels, to_kernels)
-        to_similarity = to_similarity + turned.transpose(1, 2)
+        to_similarity += turned.transpose(1, 2)
         for side, gradient, similarity, others in (
             (i, gradients[0], to_similarity, self.words[1]),
             (j, gradients[1], to_similarity.transpose(1, 2), self.words[0]),
@@ -194,10 +215,12 @@ class _Align(torch.autograd.Function):
         seen: list[_Part],
         learns: bool,
     ) -> Texts:
-        by_place = kernels.permute(1, 2, 0).contiguous()  # (width, longest, K)
+        filtering = Filtering(kernels.shape[1], kernels)
+        longest = max(tokens.shape[1] for texts in parts for tokens in texts)
+        transformed = filtering.transformed(kernels[:, :, :longest])
 
         def work(share: Sequence[Texts]) -> list[_Part]:
-            return [_Part(words, by_place, texts, learns) for texts in share]
+            return [_Part(words, transformed, texts, filtering, learns) for texts in share]
 
         shares = in_shares(work, parts)
         seen.extend(shares[k % len(shares)][k // len(shares)] for k in range(len(parts)))
