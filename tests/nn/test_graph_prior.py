@@ -5,7 +5,9 @@ import pytest
 import torch
 
 from vhe.config import VHEConfig
+from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus, tokenize
+from vhe.model import VHE
 from vhe.nn import graph_prior
 from vhe.nn.graph_prior import (
     ROUNDS,
@@ -215,11 +217,43 @@ def test_text_codes_add_damped_words_at_the_length_of_the_prior_half_centred():
             torch.zeros(5),
         )
         rows.append(total * 5**0.5 / total.norm() if words else total)
-    expected = torch.stack(rows) - torch.stack(rows).mean(dim=0) / 2
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    speaking = [0, 1, 3, 4, 5]
+    expected = torch.stack(rows) - torch.stack(rows)[speaking].mean(dim=0) / 2
+    torch.testing.assert_close(found[speaking], expected[speaking], rtol=1e-5, atol=1e-5)
     direction = torch.from_numpy(rng.normal(size=found.shape).astype(np.float32))
+    direction[2] = 0
     gradients = [torch.autograd.grad(v, vectors, direction)[0] for v in (found, expected)]
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
+
+
+def test_a_text_without_a_word_has_a_short_code_of_its_own():
+    texts = ["", "cats purr", "", "dogs bark", "cats bark", ""]
+    corpus = Corpus.build(texts, min_count=1)
+    vectors = torch.randn(len(corpus.vocabulary), 50, generator=torch.Generator().manual_seed(1))
+    codes = TextCodes(corpus, torch.device("cpu"))
+    found, silent = codes(vectors), [0, 2, 5]
+    center = 2 * (codes._scaled(vectors, codes.all) - found)[1]
+    own = found[silent] - center / 4
+    length = own.norm(dim=1) / 50**0.5
+    assert ((length > 0.05) & (length < 0.15)).all()
+    cosine = torch.corrcoef(own) - torch.eye(3)
+    assert cosine.abs().max() < 0.5
+    some = np.array([5, 1, 0])
+    torch.testing.assert_close(codes.of(some, vectors), found[some])  # all texts are the sample
+
+
+def test_where_no_text_has_a_word_links_tell_vertices_apart():
+    links = [(i, j) for part in (range(10), range(10, 20)) for i in part for j in part if i < j]
+    model = VHE(random_state=0, steps=0, verbose=False)
+    with pytest.warns(UserWarning, match="no text has a word"):
+        model.fit(TextNetwork(range(20), [""] * 20, links))
+    scores = model.score_matrix(np.arange(20), np.arange(20))
+    same = np.arange(20) // 10 == np.arange(20)[:, None] // 10
+    assert scores[same].min() > scores[~same].max()
+
+
+def test_a_text_without_a_word_is_near_to_none(joint):
+    assert 2 not in joint.near[0]
 
 
 @pytest.fixture
@@ -237,7 +271,9 @@ def test_joint_structure_is_the_posterior_of_the_models_texts(joint):
     joint.use(SOME_LINKS, 1.0)
     joint.store()
     codes = joint.codes(joint.model.words.weight[1:])
-    prior = GraphPrior(SOME_LINKS, CORPUS.lengths, near_texts(codes.detach().numpy()), 1.0)
+    speaking = np.array([0, 1, 3, 4, 5])
+    pairs, cosine = near_texts(codes.detach().numpy()[speaking])
+    prior = GraphPrior(SOME_LINKS, CORPUS.lengths, (speaking[pairs], cosine), 1.0)
     expected = prior.coupling().posterior_mean(codes, ROUNDS).detach()
     torch.testing.assert_close(joint.model.structure.weight.detach(), expected)
     joint.use(SOME_LINKS, 0.0)

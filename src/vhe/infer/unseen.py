@@ -33,7 +33,7 @@ from vhe.evaluate.contract import unit_rows
 from vhe.infer.embed import AREA, Vectors, Vertices, local_embedding
 from vhe.nn.decoder import GaussianDecoder, pool
 from vhe.nn.elbo import elbo
-from vhe.nn.graph_prior import NEIGHBOURS, STRENGTH
+from vhe.nn.graph_prior import NEIGHBOURS, STRENGTH, USUAL
 from vhe.nn.homophily import PairGaussian, kl_to_prior, sample
 from vhe.nn.pair_vae import PairVAE, TextPairs
 from vhe.nn.pair_vae import joined as stacked
@@ -87,13 +87,14 @@ class Residents:
 
     @cached_property
     def center(self) -> Vectors:
-        """The mean code of a text: (d,)."""
-        return self._codes.mean(axis=0)
+        """The mean code of a text that has words: (d,)."""
+        total: Vectors = self._codes.sum(axis=0) / max(1, np.count_nonzero(self.corpus.lengths))
+        return total
 
     @cached_property
     def unit(self) -> Vectors:
         """Centred codes of unit length, by which texts are near: (n, d)."""
-        return unit_rows(self._codes - self.center)
+        return unit_rows(self._off_center(self._codes, 1.0))
 
     @cached_property
     def log_length(self) -> float:
@@ -125,7 +126,8 @@ class Residents:
             return np.zeros((k, 0), np.float32), np.zeros(k, np.float32), np.ones(k, np.float32)
         codes = text_codes(texts, self._words)
         if self.model.config.structure == "joint":
-            own, precision = codes - self.center / 2, self._precision(texts.lengths)
+            own = self._off_center(codes, 0.5, USUAL)
+            precision = self._precision(texts.lengths)
         else:  # a learned table knows no texts: who has no neighbour stands in the middle
             own, precision = self.structure.mean(axis=0, keepdims=True), np.full(k, 1e-6)
         degree = np.append(self.degrees, np.zeros(k)) + np.bincount(links.ravel(), minlength=n + k)
@@ -152,6 +154,11 @@ class Residents:
         precision = float(self._precision(self.corpus.lengths[vertex]))
         return precision / (precision + float(strength.sum() + softness.sum()))
 
+    def _off_center(self, codes: Vectors, share: float, silent: float = 0.0) -> Vectors:
+        """Codes without a share of the mean code; a text without a word has ``silent`` of it."""
+        speaks = codes.any(axis=1, keepdims=True)
+        return codes + np.where(speaks, -share, silent).astype(np.float32) * self.center
+
     def _precision(self, lengths: Vertices) -> NDArray[np.float64]:
         """Λ, which grows with the words of a text."""
         return np.exp((np.log1p(lengths) - self.log_length) / 2)
@@ -160,7 +167,7 @@ class Residents:
         self, codes: Vectors, softness: float, beside: int | None = None
     ) -> tuple[Vertices, Vectors]:
         """The residents with the nearest texts, and their weights as links: (k, 10) each."""
-        unit = unit_rows(codes - self.center)
+        unit = unit_rows(self._off_center(codes, 1.0))
         count = min(NEIGHBOURS + (beside is not None), len(self))
         table = torch.from_numpy(self.unit)
         best = [

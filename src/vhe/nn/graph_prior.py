@@ -25,7 +25,9 @@ from vhe.data.text import Corpus
 from vhe.nn.starts import word_counts
 
 STRENGTH = 2.0  # of a link, before it is shared among the links of its ends
+MOST = 1e30  # a weight that is as good as infinite
 NEIGHBOURS = 10  # nearest texts that are linked softly
+USUAL, OWN = 0.25, 0.1  # of a text without a word: the mean code, and a code of its own
 PROBES = 64  # random vectors for the variances
 SAMPLE = 256  # texts that the centre of all codes is taken from where few codes are asked for
 EXACT_NEAR = 10_000  # texts up to which near ones are found by comparing all with all
@@ -36,21 +38,27 @@ ROUNDS_TRAINING, ROUNDS = 3, 12  # of conjugate gradients: errors of some 1e-2 a
 class TextCodes:
     """m: the code of every text, the sum of its words' vectors with damped counts.
 
-    Rows have the length of a draw from the prior, √d, and are half centred.
+    Rows have the length of a draw from the prior, √d, and are half centred. A text without a word
+    is taken for a usual one, but less so, and has a short code of its own at random beside that:
+    who is linked with the same vertices hears the same, so that links still tell vertices apart.
     """
 
     def __init__(self, corpus: Corpus, device: torch.device) -> None:
         self.counts = word_counts(corpus)  # (n, V)
         self.counts.data = 1 + np.log(self.counts.data)
+        self.silent = np.diff(self.counts.indptr) == 0  # (n,)
         self.device = device
         self.all = self._words_of(slice(None))
-        some = np.linspace(0, len(corpus) - 1, min(SAMPLE, len(corpus))).astype(np.int64)
-        self.some = self._words_of(some)
+        speaking = np.flatnonzero(~self.silent)
+        some = np.linspace(0, len(speaking) - 1, min(SAMPLE, len(speaking))).astype(np.int64)
+        self.some = self._words_of(speaking[some])
+        self._own: Tensor | None = None
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """Codes (n, d) for word vectors (V, d)."""
         codes = self._scaled(vectors, self.all)
-        return codes - codes.mean(dim=0) / 2
+        center = codes.sum(dim=0) / max(1, len(codes) - self.silent.sum())
+        return self._off_center(codes, center, np.arange(len(codes)))
 
     def of(self, texts: NDArray[np.int64], vectors: Tensor) -> Tensor:
         """Codes (k, d) of some texts, at a cost that does not grow with the number of all.
@@ -58,8 +66,18 @@ class TextCodes:
         They are centred by a sample, through which no gradient goes.
         """
         with torch.no_grad():
-            center = self._scaled(vectors, self.some).mean(dim=0)
-        return self._scaled(vectors, self._words_of(texts)) - center / 2
+            sample = self._scaled(vectors, self.some)
+            center = sample.sum(dim=0) / max(1, len(sample))
+        return self._off_center(self._scaled(vectors, self._words_of(texts)), center, texts)
+
+    def _off_center(self, codes: Tensor, center: Tensor, texts: NDArray[np.int64]) -> Tensor:
+        rows = np.flatnonzero(self.silent[texts])
+        if self._own is None:
+            shape = int(self.silent.sum()), codes.shape[1]
+            self._own = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+        which = np.searchsorted(np.flatnonzero(self.silent), texts[rows])
+        own = USUAL * center + OWN * self._own[torch.from_numpy(which)].to(codes)
+        return (codes - center / 2).index_copy(0, torch.from_numpy(rows).to(codes.device), own)
 
     def _words_of(self, texts: NDArray[np.int64] | slice) -> tuple[Tensor, Tensor]:
         """Counts (k, V) and their transpose."""
@@ -104,7 +122,8 @@ class GraphPrior:
             soft_degree = np.bincount(near[0].ravel(), minlength=n)
             share = ((soft_degree[near[0]] + 1).prod(axis=1).astype(np.float64)) ** -0.5
             pairs = np.concatenate([links, near[0]])
-            weights = np.concatenate([strength, softness * near[1] * share])
+            soft = np.minimum(softness * near[1].astype(np.float64) * share, MOST)
+            weights = np.concatenate([strength, soft])
         # the position of each pair's two entries in the sorted rows of the matrix
         ends = np.concatenate([pairs, pairs[:, ::-1]])
         order = np.lexsort((ends[:, 1], ends[:, 0]))
@@ -112,9 +131,9 @@ class GraphPrior:
         self._columns = torch.from_numpy(ends[order, 1].astype(np.int32)).to(self.device)
         starts = np.searchsorted(ends[order, 0], np.arange(n + 1)).astype(np.int32)
         self._starts = torch.from_numpy(starts).to(self.device)
-        self._weights = torch.from_numpy(np.tile(weights, 2)[order].astype(np.float32)).to(
-            self.device
-        )
+        self._weights = torch.from_numpy(
+            np.tile(weights, 2)[order].clip(max=MOST).astype(np.float32)
+        ).to(self.device)
         self._pairs = len(pairs)
 
     def compressed(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -44,7 +44,10 @@ class JointStructure:
         self.model, self.corpus = model, corpus
         self.codes = TextCodes(corpus, model.words.weight.device)
         with torch.no_grad():
-            self.near = near_texts(self.codes(model.words.weight[1:]).cpu().numpy())
+            codes = self.codes(model.words.weight[1:]).cpu().numpy()
+        speaking = np.flatnonzero(~self.codes.silent)
+        pairs, cosine = near_texts(codes[speaking])
+        self.near = speaking[pairs], cosine
         self.prior: GraphPrior | None = None
 
     def use(self, links: NDArray[np.int64], softness: float) -> None:
