@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ from torch.nn.functional import embedding_bag, pad
 
 from vhe.data.text import PADDING
 from vhe.nn.filtering import Filtering
-from vhe.nn.parallel import in_shares
 
 MASKED = -1e9  # the score of a place that holds no word
 
@@ -253,16 +251,11 @@ class _Align(torch.autograd.Function):
         parts = sides.parts
         longest = max(tokens.shape[1] for texts in parts for tokens in texts)
         transformed = sides.filtering.transformed(kernels[:, :, :longest])
-
-        def work(share: Sequence[int]) -> list[_Part]:
-            rows = [(sides.rows[k], sides.rows[k + len(parts)]) for k in share]
-            return [
-                _Part(words, transformed, parts[k], of_part, sides, learns)
-                for k, of_part in zip(share, rows, strict=True)
-            ]
-
-        shares = in_shares(work, range(len(parts)))
-        done = [shares[k % len(shares)][k // len(shares)] for k in range(len(parts))]
+        rows = zip(sides.rows[: len(parts)], sides.rows[len(parts) :], strict=True)
+        done = [
+            _Part(words, transformed, texts, of_part, sides, learns)
+            for texts, of_part in zip(parts, rows, strict=True)
+        ]
         won = [part.won[k] for k in (0, 1) for part in done]
         best, winner = (torch.cat(each) for each in zip(*won, strict=True))
         texts = sides.weigh(words, best, winner)
@@ -283,18 +276,13 @@ class _Align(torch.autograd.Function):
         to_weights = torch.cat([(g @ x).flatten() for g, x in zip(each, vectors, strict=True)])
         bags = sides.back(to_weights, len(kernels))
         weights = [w for k in sides.split(sides.weights) for w in k]
-
-        def work(share: Sequence[int]) -> Texts:
-            count, width, longest = kernels.shape
-            found = torch.zeros_like(words), kernels.new_zeros(width, count, longest)
-            for k in share:
-                both = k, k + len(parts)
-                direct = tuple(weights[n].unsqueeze(2) * each[n] for n in both)
-                parts[k].back(sides.parts[k], direct, [bags[n] for n in both], kernels, *found)
-            return found
-
-        shares = in_shares(work, range(len(parts)))
-        to_words, to_kernels = (reduce(Tensor.add_, found) for found in zip(*shares, strict=True))
+        count, width, longest = kernels.shape
+        to_words, to_kernels = torch.zeros_like(words), kernels.new_zeros(width, count, longest)
+        for k, part in enumerate(parts):
+            both = k, k + len(parts)
+            direct = tuple(weights[n].unsqueeze(2) * each[n] for n in both)
+            bags_of = [bags[n] for n in both]
+            part.back(sides.parts[k], direct, bags_of, kernels, to_words, to_kernels)
         to_words[PADDING] = 0
         return to_words, to_kernels.transpose(0, 1), None, None
 
