@@ -90,6 +90,13 @@ class VHEConfig:
         lambda v: v is None or 0 <= v < float("inf"),
         "a number of at least 0, or none",
     )
+    strength: float | None = _setting(
+        None,
+        "strength of a link in the joint posterior; none takes 2, or 8 where validation links are "
+        "clearly told better by it, as where texts say little",
+        lambda v: v is None or 0 < v < float("inf"),
+        "a positive number, or none",
+    )
     structure_dim: int = _count(200, "numbers in a structure embedding")
     hidden_dim: int = _count(200, "hidden units of the integrator and of the decoder")
     homophily: float = _setting(

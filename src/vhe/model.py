@@ -28,6 +28,7 @@ from vhe.infer.embed import GlobalEmbedding
 from vhe.infer.likely import known_pairs
 from vhe.infer.score import Calibration, calibrate
 from vhe.infer.unseen import Residents, Way, joined, with_structure
+from vhe.nn.graph_prior import STRENGTH
 from vhe.nn.pair_vae import PairVAE
 from vhe.train import distributed
 from vhe.train.machine import find_device, using_threads
@@ -158,8 +159,7 @@ class VHE(Answers, BaseEstimator):
 
             judges = validation if len(validation) else links
             structure = trainer.structure
-            if structure is not None:  # the validation links have done their duty
-                structure.use(network.links, state.softness)
+            trainer.couple(network.links)  # the validation links have done their duty
             number = np.flatnonzero(known_pairs(judges, network.links, len(network)))
 
             def leave_out(rows: NDArray[np.int64]) -> None:
@@ -179,7 +179,8 @@ class VHE(Answers, BaseEstimator):
             if structure is not None:
                 structure.store()
             graph_bound = None if structure is None else structure.bound(seed)
-            self._remember(config, network, corpus, model, seed, state.softness)
+            weights = state.softness, state.strength
+            self._remember(config, network, corpus, model, seed, weights)
             if structure is not None and config.embeds_jointly:
                 mean = model.structure.weight.detach().cpu().numpy()
                 variance = np.repeat(structure.variance(seed)[:, None], mean.shape[1], axis=1)
@@ -196,6 +197,7 @@ class VHE(Answers, BaseEstimator):
             "stopped": state.stopped,
             "validation_auc": state.best_auc,
             "softness": state.softness,
+            "strength": state.strength,
             "graph_bound": graph_bound,
             "calibration_error": curve.error,
             "reliability": {f.name: getattr(curve, f.name).tolist() for f in fields(curve)},
@@ -258,8 +260,8 @@ class VHE(Answers, BaseEstimator):
             self._model, np.concatenate([self._residents.structure, placed.structure])
         )
         texts_too = joined(self._corpus, corpus)
-        softness = self._residents.softness
-        self._remember(self._config, grown, texts_too, model, self.seed_, softness)
+        weights = self._residents.softness, self._residents.strength
+        self._remember(self._config, grown, texts_too, model, self.seed_, weights)
         self.embedding_ = np.concatenate([self.embedding_, placed.mean])
         self.embedding_std_ = np.concatenate([self.embedding_std_, np.sqrt(placed.variance)])
         self.result_ = self.result_ | {"added": self.result_.get("added", 0) + len(texts)}
@@ -292,8 +294,9 @@ class VHE(Answers, BaseEstimator):
         )
         seed = int(saved.result["seed"])
         loaded = cls.from_config(saved.config, random_state=seed)
-        softness = float(saved.result.get("softness", 0))
-        loaded._remember(saved.config, saved.network, corpus, model, seed, softness)
+        result = {"softness": 0.0, "strength": STRENGTH} | saved.result
+        weights = float(result["softness"]), float(result["strength"])
+        loaded._remember(saved.config, saved.network, corpus, model, seed, weights)
         loaded.embedding_, loaded.embedding_std_ = saved.mean, saved.std
         loaded._calibration = Calibration(*saved.calibration)
         loaded.history_, loaded.result_ = saved.history, saved.result
@@ -306,11 +309,11 @@ class VHE(Answers, BaseEstimator):
         corpus: Corpus,
         model: PairVAE,
         seed: int,
-        softness: float,
+        weights: tuple[float, float],
     ) -> None:
         self._config, self.network_, self._corpus = config, network, corpus
         self._model, self.seed_ = model.eval(), seed
-        self._residents = Residents(self._model, corpus, network.links, softness)
+        self._residents = Residents(self._model, corpus, network.links, *weights)
 
     def _seed(self, kept_in: Path | None) -> int:
         """The seed to use: as given, as in the training that is resumed, or drawn."""

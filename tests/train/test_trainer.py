@@ -302,7 +302,7 @@ def test_validation_links_are_in_no_batch(make: Make) -> None:
 
 def test_validation_links_are_in_no_structure(make: Make, network: TextNetwork) -> None:
     """A structure embedding is the same whatever the validation links, and not with them in it."""
-    trainer = make(softness=1.0)
+    trainer = make(softness=1.0, strength=2.0)
     parts = {"model": trainer.model, "corpus": trainer.corpus, "seed": 1}
 
     def structure(links: np.ndarray, validation: np.ndarray) -> np.ndarray:
@@ -313,6 +313,34 @@ def test_validation_links_are_in_no_structure(make: Make, network: TextNetwork) 
     np.testing.assert_array_equal(without, structure(trainer.links, trainer.validation[:1]))
     np.testing.assert_array_equal(without, structure(trainer.links, np.array([[0, 1]])))
     assert np.abs(without - structure(network.links, trainer.validation)).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("told", "chosen"),
+    [
+        ({(2, 2): 0.9, (0, 2): 0.8, (2, 8): 0.904}, (2, 2)),  # stronger links are hardly better
+        ({(2, 2): 0.9, (4, 2): 0.92, (4, 8): 0.93}, (4, 8)),
+        ({(0, 2): 0.6, (0, 8): 0.7, (2, 8): 0.8}, (0, 8)),  # softness comes first
+    ],
+)
+def test_weights_of_links_are_those_that_tell_validation_links_best(
+    told: dict[tuple[int, int], float],
+    chosen: tuple[int, int],
+    make: Make,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used: list[tuple[float, float]] = []
+    use = joint_structure.JointStructure.use
+
+    def watched(self: Any, links: np.ndarray, softness: float, strength: float) -> None:
+        used.append((softness, strength))
+        use(self, links, softness, strength)
+
+    monkeypatch.setattr(joint_structure.JointStructure, "use", watched)
+    monkeypatch.setattr(trainer_module, "ranking_auc", lambda *_: told.get(used[-1], 0.5))
+    trainer = make()
+    assert (trainer.state.softness, trainer.state.strength) == chosen == used[-1]
+    assert make(softness=1.0, strength=3.0).state.strength == 3
 
 
 def test_what_is_learned_does_not_depend_on_the_validation_links(make: Make) -> None:

@@ -63,13 +63,19 @@ class Residents:
     Parameters
     ----------
     links : (m, 2)
-    softness : the weight of near texts as links that the residents' joint posterior has
+    softness, strength : weights of near texts and of links in the residents' joint posterior
     """
 
     def __init__(
-        self, model: PairVAE, corpus: Corpus, links: Vertices, softness: float = 0.0
+        self,
+        model: PairVAE,
+        corpus: Corpus,
+        links: Vertices,
+        softness: float = 0.0,
+        strength: float = STRENGTH,
     ) -> None:
-        self.model, self.corpus, self.links, self.softness = model, corpus, links, softness
+        self.model, self.corpus, self.links = model, corpus, links
+        self.softness, self.strength = softness, strength
         self.degrees = np.bincount(links.ravel(), minlength=len(corpus))
 
     def __len__(self) -> int:
@@ -131,7 +137,7 @@ class Residents:
         else:  # a learned table knows no texts: who has no neighbour stands in the middle
             own, precision = self.structure.mean(axis=0, keepdims=True), np.full(k, 1e-6)
         degree = np.append(self.degrees, np.zeros(k)) + np.bincount(links.ravel(), minlength=n + k)
-        strength = STRENGTH * (degree[links] + 1).prod(axis=1) ** -0.25
+        strength = self.strength * (degree[links] + 1).prod(axis=1) ** -0.25
         near, softness = self._soft_links(codes, SOFTNESS)
         i = np.concatenate([links.ravel(), np.repeat(np.arange(n, n + k), near.shape[1])])
         j = np.concatenate([links[:, ::-1].ravel(), near.ravel()])
@@ -148,7 +154,7 @@ class Residents:
     def own_share(self, vertex: int) -> float:
         """The share of its own text in the joint posterior of a resident: Λ / (Λ + Σ s)."""
         links = self.links[(self.links == vertex).any(axis=1)]
-        strength = STRENGTH * (self.degrees[links] + 1.0).prod(axis=1) ** -0.25
+        strength = self.strength * (self.degrees[links] + 1.0).prod(axis=1) ** -0.25
         codes = self._codes[[vertex]]
         _, softness = self._soft_links(codes, self.softness, beside=vertex)
         precision = float(self._precision(self.corpus.lengths[vertex]))

@@ -24,7 +24,7 @@ from torch import Tensor
 from vhe.data.text import Corpus
 from vhe.nn.starts import word_counts
 
-STRENGTH = 2.0  # of a link, before it is shared among the links of its ends
+STRENGTH = 2.0  # of a link, usually
 MOST = 1e30  # a weight that is as good as infinite
 NEIGHBOURS = 10  # nearest texts that are linked softly
 USUAL, OWN = 0.25, 0.1  # of a text without a word: the mean code, and a code of its own
@@ -99,6 +99,7 @@ class GraphPrior:
     lengths : (n,) words of each text: a longer text is surer, Λ ∝ √(1 + length)
     near : (k, 2) and weights (k,)
         pairs of near texts, see `near_texts`; ``softness`` is what they weigh
+    strength : of a link, before it is shared among the links of its ends
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class GraphPrior:
         near: tuple[NDArray[np.int64], NDArray[np.float32]] | None = None,
         softness: float = 0.0,
         device: torch.device | None = None,
+        strength: float = STRENGTH,
     ) -> None:
         n, self.links = len(lengths), links
         weight = np.log1p(lengths)
@@ -116,14 +118,14 @@ class GraphPrior:
             np.exp((weight - weight.mean()) / 2).astype(np.float32)
         ).to(self.device)
         degree = np.bincount(links.ravel(), minlength=n)
-        strength = STRENGTH * ((degree[links] + 1).prod(axis=1).astype(np.float64)) ** -0.25
-        pairs, weights = links, strength
+        shared = ((degree[links] + 1).prod(axis=1).astype(np.float64)) ** -0.25
+        pairs, weights = links, strength * shared
         if near is not None and softness > 0:
             soft_degree = np.bincount(near[0].ravel(), minlength=n)
             share = ((soft_degree[near[0]] + 1).prod(axis=1).astype(np.float64)) ** -0.5
             pairs = np.concatenate([links, near[0]])
             soft = np.minimum(softness * near[1].astype(np.float64) * share, MOST)
-            weights = np.concatenate([strength, soft])
+            weights = np.concatenate([weights, soft])
         # the position of each pair's two entries in the sorted rows of the matrix
         ends = np.concatenate([pairs, pairs[:, ::-1]])
         order = np.lexsort((ends[:, 1], ends[:, 0]))
@@ -245,11 +247,11 @@ def near_texts(
     All are compared with all where texts are few. Where they are many, those of near clusters are:
     n^1.5 comparisons, which miss some of the nearest.
     """
-    centred = codes - codes.mean(axis=0)
-    unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
-    n = len(unit)
+    n = len(codes)
     if min(neighbours, n - 1) < 1:
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.float32)
+    centred = codes - codes.mean(axis=0)
+    unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
     table = torch.from_numpy(np.ascontiguousarray(unit))
     everyone = torch.arange(n)
     groups = [(everyone, everyone)] if n <= EXACT_NEAR else _near_clusters(table)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vhe.data.text import Corpus
 from vhe.nn.graph_bound import graph_bound
-from vhe.nn.graph_prior import ROUNDS, ROUNDS_TRAINING, GraphPrior, TextCodes, near_texts
+from vhe.nn.graph_prior import ROUNDS, ROUNDS_TRAINING, STRENGTH, GraphPrior, TextCodes, near_texts
 from vhe.nn.local_posterior import LocalPosterior
 from vhe.nn.pair_model import PairModel
 
@@ -50,11 +50,10 @@ class JointStructure:
         self.near = speaking[pairs], cosine
         self.prior: GraphPrior | None = None
 
-    def use(self, links: NDArray[np.int64], softness: float) -> None:
+    def use(self, links: NDArray[np.int64], softness: float, strength: float = STRENGTH) -> None:
         """Couple the codes by these links (m, 2)."""
-        self.prior = GraphPrior(
-            links, self.corpus.lengths, self.near, softness, self.model.words.weight.device
-        )
+        device = self.model.words.weight.device
+        self.prior = GraphPrior(links, self.corpus.lengths, self.near, softness, device, strength)
         self._local: LocalPosterior | None = None
 
     @property

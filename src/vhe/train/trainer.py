@@ -34,6 +34,7 @@ from vhe.data.pairs import (
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 from vhe.infer.embed import AREA, embedding_of
+from vhe.nn.graph_prior import STRENGTH
 from vhe.nn.joint_structure import JointStructure
 from vhe.nn.pair_model import PairModel
 from vhe.nn.pair_vae import TextPairs
@@ -48,6 +49,7 @@ from vhe.train.checkpoint import (
 )
 
 SOFTNESS = (2.0, 0.0, 1.0, 4.0)  # weights of soft links to choose from, the usual one first
+STRONG, CLEARLY = 8.0, 0.005  # the strength of links where that raises the AUC by so much
 VALIDATION_CONTEXTS = 4
 TRAINING = "training"  # the kind of folder
 TABLE = "structure.weight"
@@ -66,6 +68,7 @@ class TrainingState:
     seconds: float = 0.0
     stopped: str = ""  # why it ended early, if it did
     softness: float = 0.0  # weight of soft links in the joint posterior
+    strength: float = STRENGTH  # and of known ones
     sums: dict[str, float] = field(default_factory=dict)  # of the terms since the last look
     history: list[dict[str, float]] = field(default_factory=list)
 
@@ -120,8 +123,10 @@ class Trainer:
         self.structure: JointStructure | None = None
         if config.structure == "joint":
             self.structure = JointStructure(model, corpus)
-            self.state.softness = distributed.agreed(self._choose_softness())
-            self.structure.use(links, self.state.softness)
+            softness, strength = self._choose_weights()
+            self.state.softness = distributed.agreed(softness)
+            self.state.strength = distributed.agreed(strength)
+            self.couple(links)
             self.structure.store()
 
     def run(self) -> TrainingState:
@@ -245,20 +250,31 @@ class Trainer:
             state.stopped = f"no better since step {state.best_step}"
         return "" if auc is None else f"validation AUC {100 * auc:.1f}"
 
-    def _choose_softness(self) -> float:
-        """The weight of soft links under which the joint posterior ranks validation links best."""
-        if self.config.softness is not None:
-            return self.config.softness
-        vertices = np.unique(self.validation)
+    def couple(self, links: Links) -> None:
+        """Let the joint posterior, where there is one, read these links (m, 2)."""
+        if self.structure is not None:
+            self.structure.use(links, self.state.softness, self.state.strength)
+
+    def _choose_weights(self) -> tuple[float, float]:
+        """Softness and strength under which the joint posterior ranks validation links best."""
+        vertices, structure = np.unique(self.validation), self.structure
         places = np.searchsorted(vertices, self.validation)
-        found: dict[float, float] = {}
-        assert self.structure is not None
-        for softness in SOFTNESS:
-            self.structure.use(self.links, softness)
+        assert structure is not None
+
+        def told(softness: float, strength: float) -> float:
+            structure.use(self.links, softness, strength)
             with torch.no_grad():
-                codes = self.structure.mean()[torch.from_numpy(vertices)].cpu().numpy()
-            found[softness] = (ranking_auc(codes, places) if len(vertices) else None) or 0.0
-        return max(found, key=lambda softness: found[softness])
+                codes = structure.mean()[torch.from_numpy(vertices)].cpu().numpy()
+            return (ranking_auc(codes, places) if len(vertices) else None) or 0.0
+
+        softness, strength = self.config.softness, self.config.strength
+        if softness is None:
+            found = {soft: told(soft, strength or STRENGTH) for soft in SOFTNESS}
+            softness = max(found, key=lambda soft: found[soft])
+        if strength is None:
+            better = told(softness, STRONG) - told(softness, STRENGTH)
+            strength = STRONG if better > CLEARLY else STRENGTH
+        return softness, strength
 
     def validation_auc(self) -> float | None:
         """How often a validation link scores above a pair of its end and another such vertex."""
@@ -337,7 +353,7 @@ class Trainer:
         self.best = _under(tensors, "best.")
         self.state = TrainingState(**about["state"])
         if self.structure is not None:
-            self.structure.use(self.links, self.state.softness)
+            self.couple(self.links)
 
 
 def ranking_auc(codes: NDArray[np.float32], links: Links) -> float | None:
