@@ -30,7 +30,8 @@ def assert_finite(model: VHE) -> None:
 
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, -1.0]
 MUST_BE_FINITE = ["learning_rate", "homophily", "precision", "link_weight", "pi0", "softness",
-                  "strength", "popularity", "alpha", "epochs", "validation", "checkpoint_minutes"]  # fmt: skip
+                  "strength", "popularity", "alpha", "epochs", "validation",
+                  "checkpoint_minutes"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MUST_BE_FINITE)
