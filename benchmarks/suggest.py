@@ -65,7 +65,10 @@ def main() -> None:
 
     by_index, (found, _) = seconds(neighbours.partners, rows, links, given.k)
     chosen = np.sort(rng.choice(n, min(given.sample, n), replace=False))
-    exact_sample, (exact, _) = seconds(neighbours.exact_partners, rows, links, given.k, chosen)
+    nobody_is_popular = np.zeros(len(rows), dtype=np.float32)
+    exact_sample, (exact, _) = seconds(
+        neighbours.exact_partners, rows, links, given.k, chosen, nobody_is_popular
+    )
     exact_all = exact_sample / len(chosen) * n
     recall = np.mean(
         [len(set(a) & set(b)) / given.k for a, b in zip(found[chosen], exact, strict=True)]
