@@ -98,8 +98,8 @@ def test_what_is_printed_fits_a_terminal_and_is_plain(shown: tuple) -> None:
     assert "\x1b" not in printed
     for line in (
         f"{out / 'report.html'}",
-        f"vhe embed {out / 'model'} --out {out / 'embedding.csv'}",
-        f"vhe score {out / 'model'} ",
+        f"vhe serve {out / 'model'}  ",
+        f"vhe explain {out / 'model'} ",
         "vhe fit --vertices ",
     ):
         assert line in printed

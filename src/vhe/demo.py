@@ -158,7 +158,7 @@ def _print_next(console: Console, out: Path, found: Findings) -> None:
     """What was written, and commands to go on with."""
     from rich.text import Text
 
-    model, embedding = (shlex.quote(str(out / name)) for name in ("model", "embedding.csv"))
+    model = shlex.quote(str(out / "model"))
     pairs = [
         " ".join(shlex.quote(str(found.network.ids[vertex])) for vertex in (i, j))
         for i, j, _ in found.suggestions()
@@ -169,8 +169,8 @@ def _print_next(console: Console, out: Path, found: Findings) -> None:
         Text(f"  {out / 'report.html'}  the map and all of this; open it in a browser"),
         Text(f"  {out / 'model'}  the model"),
         Text("\nNext", style="bold"),
-        Text(f"  vhe score {model} {shortest}"),
-        Text(f"  vhe embed {model} --out {embedding}"),
+        Text(f"  vhe serve {model}  look around in a browser"),
+        Text(f"  vhe explain {model} {shortest}"),
         Text("  vhe fit --vertices VERTICES.csv --edges EDGES.csv --out MODEL"),
     ]
     for line in lines:
