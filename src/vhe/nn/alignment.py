@@ -68,11 +68,15 @@ class PhraseToWordAlignment(nn.Module):
         ``words`` (V, d) are the vectors of the tokens; that of `PADDING` has to be zero. The
         weights pass no gradient on, the texts do.
         """
-        sides = _Sides(parts, Filtering(self.kernels.shape[1], self.kernels))
+        filled = [texts for texts in parts if len(texts[0])]
+        if not filled:
+            return Aligned(words[:0], words[:0], [_no_weights(texts) for texts in parts])
+        sides = _Sides(filled, Filtering(self.kernels.shape[1], self.kernels))
         learns = torch.is_grad_enabled()
         text_i, text_j = _Align.apply(words, self.kernels, sides, learns)
-        weights = sides.split(sides.weights)
-        return Aligned(text_i, text_j, list(zip(*weights, strict=True)))
+        found = zip(*sides.split(sides.weights), strict=True)
+        weights = [next(found) if len(texts[0]) else _no_weights(texts) for texts in parts]
+        return Aligned(text_i, text_j, weights)
 
 
 class _Sides:
@@ -285,6 +289,11 @@ class _Align(torch.autograd.Function):
             part.back(sides.parts[k], direct, bags_of, kernels, to_words, to_kernels)
         to_words[PADDING] = 0
         return to_words, to_kernels.transpose(0, 1), None, None
+
+
+def _no_weights(texts: Texts) -> Texts:
+    first, second = (torch.zeros_like(tokens, dtype=torch.float32) for tokens in texts)
+    return first, second
 
 
 def _won(scores: Tensor) -> Texts:
