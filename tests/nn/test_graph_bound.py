@@ -176,7 +176,7 @@ def test_the_variances_are_exact_where_vertices_are_few():
 
 
 def test_a_fit_tells_the_evidence_of_its_texts(hasty, network):
-    model = hasty(softness=0.0).fit(network)
+    model = hasty(softness=0.0, strength=2.0).fit(network)
     told = model.result_["graph_bound"]
     assert told["total"] == told["reconstruction"] - told["kl"]
     words = model._model.words.weight[1:].detach()

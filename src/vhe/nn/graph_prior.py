@@ -25,7 +25,7 @@ from vhe.data.text import Corpus
 from vhe.nn.starts import word_counts
 
 STRENGTH = 2.0  # of a link, usually
-MOST = 1e30  # a weight that is as good as infinite
+MOST = 1e4  # a weight that is as good as infinite: 32 bits still see the text beside it
 NEIGHBOURS = 10  # nearest texts that are linked softly
 USUAL, OWN = 0.25, 0.1  # of a text without a word: the mean code, and a code of its own
 PROBES = 64  # random vectors for the variances
