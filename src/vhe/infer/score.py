@@ -131,8 +131,8 @@ def _choose_popularity(
         slope, offset = _platt(scores, linked)
         return np.logaddexp(0, np.where(linked, -1, 1) * (slope * scores + offset))
 
-    without = surprise(0.0)
-    gains = {popularity: without - surprise(popularity) for popularity in POPULARITY}
+    surprises = {popularity: surprise(popularity) for popularity in POPULARITY}
+    gains = {popularity: surprises[0.0] - found for popularity, found in surprises.items()}
     best = max(gains, key=lambda popularity: weights @ gains[popularity])
     gain = gains[best]
     error = np.sqrt(NEGATIVES * (weights**2 @ gain**2))  # a link comes as often as its negatives

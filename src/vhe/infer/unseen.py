@@ -33,7 +33,7 @@ from vhe.evaluate.contract import unit_rows
 from vhe.infer.embed import AREA, Vectors, Vertices, local_embedding
 from vhe.nn.decoder import GaussianDecoder, pool
 from vhe.nn.elbo import elbo
-from vhe.nn.graph_prior import NEIGHBOURS, STRENGTH, USUAL
+from vhe.nn.graph_prior import NEIGHBOURS, STRENGTH, USUAL, link_weights
 from vhe.nn.homophily import PairGaussian, kl_to_prior, sample
 from vhe.nn.pair_vae import PairVAE, TextPairs
 from vhe.nn.pair_vae import joined as stacked
@@ -137,7 +137,7 @@ class Residents:
         else:  # a learned table knows no texts: who has no neighbour stands in the middle
             own, precision = self.structure.mean(axis=0, keepdims=True), np.full(k, 1e-6)
         degree = np.append(self.degrees, np.zeros(k)) + np.bincount(links.ravel(), minlength=n + k)
-        strength = self.strength * (degree[links] + 1).prod(axis=1) ** -0.25
+        strength = link_weights(links, degree, self.strength)
         near, softness = self._soft_links(codes, SOFTNESS)
         i = np.concatenate([links.ravel(), np.repeat(np.arange(n, n + k), near.shape[1])])
         j = np.concatenate([links[:, ::-1].ravel(), near.ravel()])
@@ -154,7 +154,7 @@ class Residents:
     def own_share(self, vertex: int) -> float:
         """The share of its own text in the joint posterior of a resident: Λ / (Λ + Σ s)."""
         links = self.links[(self.links == vertex).any(axis=1)]
-        strength = self.strength * (self.degrees[links] + 1.0).prod(axis=1) ** -0.25
+        strength = link_weights(links, self.degrees, self.strength)
         codes = self._codes[[vertex]]
         _, softness = self._soft_links(codes, self.softness, beside=vertex)
         precision = float(self._precision(self.corpus.lengths[vertex]))

@@ -118,8 +118,7 @@ class GraphPrior:
             np.exp((weight - weight.mean()) / 2).astype(np.float32)
         ).to(self.device)
         degree = np.bincount(links.ravel(), minlength=n)
-        shared = ((degree[links] + 1).prod(axis=1).astype(np.float64)) ** -0.25
-        pairs, weights = links, strength * shared
+        pairs, weights = links, link_weights(links, degree, strength)
         if near is not None and softness > 0:
             soft_degree = np.bincount(near[0].ravel(), minlength=n)
             share = ((soft_degree[near[0]] + 1).prod(axis=1).astype(np.float64)) ** -0.5
@@ -158,6 +157,14 @@ class GraphPrior:
         )
         total = matrix @ torch.ones(n, 1, device=self.device)
         return Coupling(matrix, self.precision.unsqueeze(1), total)
+
+
+def link_weights(
+    links: NDArray[np.int64], degree: NDArray[Any], strength: float
+) -> NDArray[np.float64]:
+    """s of each link (m, 2): its strength, shared among the links of its ends (n,)."""
+    weights: NDArray[np.float64] = strength * (degree[links] + 1.0).prod(axis=1) ** -0.25
+    return weights
 
 
 class Coupling:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -261,6 +262,7 @@ class Trainer:
         places = np.searchsorted(vertices, self.validation)
         assert structure is not None
 
+        @cache  # a solve of the whole graph
         def told(softness: float, strength: float) -> float:
             structure.use(self.links, softness, strength)
             with torch.no_grad():
