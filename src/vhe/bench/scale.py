@@ -15,7 +15,6 @@ from vhe.train.trainer import Trainer
 
 SMALL, LARGE = 2_300, 63_000  # vertices
 EMBEDDED = (1_000, 4_000)
-STEPS = 5  # in a turn: one step after another is what a training does
 
 
 def scale(rounds: int, small: int = SMALL, large: int = LARGE) -> dict[str, float]:
@@ -26,16 +25,15 @@ def scale(rounds: int, small: int = SMALL, large: int = LARGE) -> dict[str, floa
     trainers = {"large": trainer_of(made_up(large)), "small": trainer_of(made_up(small))}
     numbers = iter(range(10**9))
 
-    def steps(trainer: Trainer) -> None:
-        for _ in range(STEPS):
-            trainer._step(next(numbers))
+    def step(trainer: Trainer) -> None:
+        trainer._step(next(numbers))
 
     programs: dict[str, Callable[[], object]] = {}
     for name, trainer in trainers.items():
-        programs |= {f"steps {name}": partial(steps, trainer), f"look {name}": trainer._look}
+        programs |= {f"step {name}": partial(step, trainer), f"look {name}": trainer._look}
     took = in_turns(programs, rounds)
     pair = {
-        name: (took[f"steps {name}"] / STEPS + took[f"look {name}"] / trainer.config.check_every)
+        name: (took[f"step {name}"] + took[f"look {name}"] / trainer.config.check_every)
         / len(trainer.sampler.batch(0))
         for name, trainer in trainers.items()
     }
@@ -43,7 +41,7 @@ def scale(rounds: int, small: int = SMALL, large: int = LARGE) -> dict[str, floa
         f"ms a pair, {small:,} vertices": 1e3 * pair["small"],
         f"ms a pair, {large:,} vertices": 1e3 * pair["large"],
         "ratio": pair["large"] / pair["small"],
-        "ratio of the steps alone": took["steps large"] / took["steps small"],
+        "ratio of the steps alone": took["step large"] / took["step small"],
         "peak GB": peak_gigabytes(),
     }
 
@@ -64,7 +62,7 @@ def embedding(rounds: int) -> dict[str, float]:
     for n, table in rows.items():
         none = np.zeros((0, 2), dtype=np.int64)
         programs[f"suggest {n}"] = partial(partners, table, none, 10)
-    took = in_turns(programs, rounds)
+    took = in_turns(programs, rounds, calls=2)
     each = {name: seconds / int(name.split()[1]) for name, seconds in took.items()}
     few, many = EMBEDDED
     return {

@@ -34,7 +34,7 @@ from vhe.infer.embed import AREA, Vectors, Vertices, local_embedding
 from vhe.nn.decoder import GaussianDecoder, pool
 from vhe.nn.elbo import elbo
 from vhe.nn.graph_prior import NEIGHBOURS, STRENGTH, USUAL, link_weights
-from vhe.nn.homophily import PairGaussian, kl_to_prior, sample
+from vhe.nn.homophily import kl_to_prior
 from vhe.nn.pair_vae import PairVAE, TextPairs
 from vhe.nn.pair_vae import joined as stacked
 from vhe.nn.starts import word_counts
@@ -310,36 +310,31 @@ class Bound:
         texts = [(pairs.tokens_i, pairs.tokens_j) for pairs in batch]
         with torch.no_grad():
             self.aligned = model.alignment(self.words, texts)
-        self.texts = [[pair[0] for pair in texts], [pair[1] for pair in texts]]
+        self.texts = [pair[k] for k in (0, 1) for pair in texts]
         if isinstance(model.decoder, GaussianDecoder):
             # a text of one word, which is its pooled words, has the same target and is small
-            pooled = [pool(self.words, side, model.config.target) for side in self.texts]
-            self.words = torch.cat([self.words[:1], *pooled])
-            numbers = torch.arange(1, len(self.words), device=self.words.device).unsqueeze(1)
-            self.texts = [[side] for side in numbers.split(len(self.i))]
+            pooled = pool(self.words, self.texts, model.config.target)
+            self.words = torch.cat([self.words[:1], pooled])
+            self.texts = [torch.arange(1, len(self.words), device=self.words.device).unsqueeze(1)]
 
     def __call__(self, structure: Tensor, noise: torch.Generator) -> Tensor:
         """(pairs,) for structure embeddings (n, d_h)."""
         model, aligned = self.model, self.aligned
         q = model.integrator(aligned.text_i, aligned.text_j, structure[self.i], structure[self.j])
-        linked = self._likelihood(q.linked, noise)
+        known = self.words, self.texts, noise
+        linked = model.reconstruct(q.linked, *known)
         shared = model.config.shared_posterior
         return elbo(
             links=self.links,
             known=self.known,
             link_logit=q.link_logit,
             reconstruction_linked=linked,
-            reconstruction_unlinked=linked if shared else self._likelihood(q.unlinked, noise),
+            reconstruction_unlinked=linked if shared else model.reconstruct(q.unlinked, *known),
             kl_linked=kl_to_prior(q.linked, model.config.homophily),
             kl_unlinked=kl_to_prior(q.unlinked, 0.0),
             partner=torch.zeros_like(linked),
             pi0=model.pi0,
         ).bound
-
-    def _likelihood(self, q: PairGaussian, noise: torch.Generator) -> Tensor:
-        likely = self.model.decoder.log_likelihood
-        z_i, z_j = sample(q, noise)
-        return likely(z_i, self.words, self.texts[0]) + likely(z_j, self.words, self.texts[1])
 
 
 def with_structure(model: PairVAE, rows: Vectors) -> PairVAE:

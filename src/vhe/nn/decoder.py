@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
@@ -17,7 +18,10 @@ def pool(words: Tensor, texts: Sequence[Tensor], how: str) -> Tensor:
 
     ``words`` (V, d) are the vectors of the tokens; a text without a word gives zero.
     """
-    return torch.cat([embedding_bag(t, words, mode=how, padding_idx=PADDING) for t in texts])
+    widths = np.repeat([t.shape[1] for t in texts], [len(t) for t in texts])
+    tokens = torch.cat([t.flatten() for t in texts])
+    begin = torch.from_numpy(np.cumsum(widths) - widths).to(tokens.device)
+    return embedding_bag(tokens, words, begin, mode=how, padding_idx=PADDING)
 
 
 class Decoding(nn.Module):

@@ -41,6 +41,12 @@ def _mix(one: Tensor, other: Tensor, share: Tensor) -> Tensor:
     return other if one is other else other + share.unsqueeze(1) * (one - other)
 
 
+def _ends(both: Tensor) -> tuple[Tensor, Tensor]:
+    """What belongs to the first ends of the pairs, and to the second ones."""
+    first, second = both.tensor_split(2)
+    return first, second
+
+
 class Integrator(nn.Module):
     """An MLP with one tanh layer; with ``residual`` its means are added to A x~ + B h."""
 
@@ -88,26 +94,23 @@ class Integrator(nn.Module):
 
     def forward(self, text_i: Tensor, text_j: Tensor, h_i: Tensor, h_j: Tensor) -> PairPosterior:
         """Texts (batch, d_w) and structure embeddings (batch, d_h) of the pairs."""
-        side_i, side_j = [text_i, h_i], [text_j, h_j]
+        # both ends at once: those of all first ends, then those of all second ends
+        text, h = torch.cat([text_i, text_j]), torch.cat([h_i, h_j])
+        seen = [text, h]
         if not self.own:
-            side_i, side_j = [text_i, text_j, h_i, h_j], [text_j, text_i, h_j, h_i]
-        hidden_i = torch.tanh(self.hidden(torch.cat(side_i, dim=1)))
-        hidden_j = torch.tanh(self.hidden(torch.cat(side_j, dim=1)))
-        both = (hidden_i + hidden_j) / 2
+            seen = [text, torch.cat([text_j, text_i]), h, torch.cat([h_j, h_i])]
+        hidden = torch.tanh(self.hidden(torch.cat(seen, dim=1)))
+        base, both = self._base(text, h), sum(_ends(hidden)) / 2
         linked = PairGaussian(
-            self.means(hidden_i) + self._base(text_i, h_i),
-            self.means(hidden_j) + self._base(text_j, h_j),
-            limited_log_variance(self.log_variances(hidden_i)),
-            limited_log_variance(self.log_variances(hidden_j)),
+            *_ends(self.means(hidden) + base),
+            *_ends(limited_log_variance(self.log_variances(hidden))),
             limited_gamma(self.gamma(both)),
         )
         unlinked = linked.uncorrelated()
         if not self.shared_posterior:
             unlinked = PairGaussian(
-                self.means_unlinked(hidden_i) + self._base(text_i, h_i),
-                self.means_unlinked(hidden_j) + self._base(text_j, h_j),
-                limited_log_variance(self.log_variances_unlinked(hidden_i)),
-                limited_log_variance(self.log_variances_unlinked(hidden_j)),
+                *_ends(self.means_unlinked(hidden) + base),
+                *_ends(limited_log_variance(self.log_variances_unlinked(hidden))),
             )
         if self.link is not None:
             logit = self.link(both).squeeze(1)

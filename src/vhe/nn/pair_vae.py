@@ -139,13 +139,15 @@ class PairVAE(nn.Module):
         return Inferred(posterior, aligned.weights)
 
     def reconstruct(
-        self, q: PairGaussian, batch: Sequence[TextPairs], generator: torch.Generator
+        self, q: PairGaussian, words: Tensor, texts: Sequence[Tensor], generator: torch.Generator
     ) -> Tensor:
-        """One sample of E_q[log p(x_i, x_j | z_i, z_j)] for each pair: (pairs,)."""
-        z_i, z_j = sample(q, generator)
-        likely, words = self.decoder.log_likelihood, self.words.weight
-        first = likely(z_i, words, [pairs.tokens_i for pairs in batch])
-        return first + likely(z_j, words, [pairs.tokens_j for pairs in batch])
+        """One sample of E_q[log p(x_i, x_j | z_i, z_j)] for each pair: (pairs,).
+
+        ``texts`` are the tokens of all first ends and then of all second ends, in parts.
+        """
+        z = torch.cat(sample(q, generator))
+        first, second = self.decoder.log_likelihood(z, words, texts).tensor_split(2)
+        return first + second
 
     def loss(
         self,
@@ -159,12 +161,14 @@ class PairVAE(nn.Module):
         the ends of these links have to find each other in it, otherwise those of the batch.
         """
         q = self.infer(batch, None if left_out is None else left_out.of).posterior
-        linked = self.reconstruct(q.linked, batch, generator)
+        words = self.words.weight
+        texts = [pairs.tokens_i for pairs in batch] + [pairs.tokens_j for pairs in batch]
+        linked = self.reconstruct(q.linked, words, texts, generator)
         # log p(x|z) looks at z_i and z_j one by one, so branches with equal margins share it
         unlinked = (
             linked
             if self.config.shared_posterior
-            else self.reconstruct(q.unlinked, batch, generator)
+            else self.reconstruct(q.unlinked, words, texts, generator)
         )
         links, known, i, j = (joined(batch, name) for name in ("links", "known", "i", "j"))
         partner = torch.zeros_like(q.link_logit).sum()
