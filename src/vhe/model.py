@@ -30,7 +30,7 @@ from vhe.infer.score import Calibration, calibrate
 from vhe.infer.unseen import Residents, Way, joined, with_structure
 from vhe.nn.graph_prior import STRENGTH
 from vhe.nn.pair_vae import PairVAE
-from vhe.train import distributed
+from vhe.train import distributed, kept
 from vhe.train.machine import find_device, using_threads
 from vhe.train.model_folder import SavedModel, pair_vae, read_model, write_model
 from vhe.train.progress import Progress
@@ -324,7 +324,7 @@ class VHE(Answers, BaseEstimator):
                     "0 to 4294967295, or none"
                 )
             return int(self.random_state)
-        return secrets.randbelow(2**31) if kept_in is None else Trainer.kept_seed(kept_in)
+        return secrets.randbelow(2**31) if kept_in is None else kept.seed_of(kept_in)
 
     def _say_of(self, corpus: Corpus, config: VHEConfig) -> None:
         if not corpus.vocabulary:

@@ -23,6 +23,7 @@ from vhe.errors import VHEError
 from vhe.nn import joint_structure, local_posterior
 from vhe.nn.elbo import ElboTerms
 from vhe.nn.pair_vae import PairVAE
+from vhe.train import kept
 from vhe.train import trainer as trainer_module
 from vhe.train.checkpoint import write_folder
 from vhe.train.trainer import Trainer, TrainingState, ranking_auc
@@ -215,7 +216,7 @@ def test_one_of_several_processes_writes(make: Make, tmp_path: Path) -> None:
 
 def test_the_seed_is_kept(make: Make, tmp_path: Path) -> None:
     make(41, folder=tmp_path / "kept").keep()
-    assert Trainer.kept_seed(tmp_path / "kept") == 41
+    assert kept.seed_of(tmp_path / "kept") == 41
 
 
 def test_another_training_is_not_resumed(make: Make, tmp_path: Path) -> None:

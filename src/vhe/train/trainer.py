@@ -7,14 +7,12 @@ ends with the same bits as one that was not.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import math
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -39,20 +37,12 @@ from vhe.nn.graph_prior import STRENGTH
 from vhe.nn.joint_structure import JointStructure
 from vhe.nn.pair_model import PairModel
 from vhe.nn.pair_vae import TextPairs
-from vhe.train import distributed
-from vhe.train.checkpoint import (
-    claimed,
-    json_bytes,
-    read_folder,
-    read_tensors,
-    tensor_bytes,
-    write_folder,
-)
+from vhe.train import distributed, kept
+from vhe.train.checkpoint import claimed, write_folder
 
 SOFTNESS = (2.0, 0.0, 1.0, 4.0)  # weights of soft links to choose from, the usual one first
 STRONG, CLEARLY = 8.0, 0.005  # the strength of links where that raises the AUC by so much
 VALIDATION_CONTEXTS = 4
-TRAINING = "training"  # the kind of folder
 TABLE = "structure.weight"
 INTERRUPTED = "interrupted"
 
@@ -140,7 +130,7 @@ class Trainer:
 
     def _run(self) -> TrainingState:
         state, began = self.state, time.monotonic() - self.state.seconds
-        kept, kept_step = time.monotonic(), state.step
+        last, last_step = time.monotonic(), state.step  # when it was kept
         if state.stopped.startswith(INTERRUPTED):
             state.stopped = ""
         distributed.begin_alike(self.model)
@@ -164,9 +154,9 @@ class Trainer:
                 self.report(state.step, self._look() if due else None)
                 if distributed.anyone(bool(interrupted)) and not state.stopped:
                     state.stopped = f"{INTERRUPTED} at step {state.step}"
-                elif self._due(time.monotonic() - kept, state.step - kept_step):
+                elif self._due(time.monotonic() - last, state.step - last_step):
                     self.keep()
-                    kept, kept_step = time.monotonic(), state.step
+                    last, last_step = time.monotonic(), state.step
         self.keep()
         self.model.load_state_dict(self.model.state_dict() | self.best)
         if self.structure is not None and self._follows:
@@ -301,61 +291,15 @@ class Trainer:
 
     def keep(self) -> None:
         """Write all that is needed to go on from here."""
-        if self.kept_in is None:
-            return
-        tensors = {f"best.{name}": value for name, value in self.best.items()}
-        tensors |= {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for k, optimiser in enumerate(self.optimisers):
-            for parameter, values in optimiser.state_dict()["state"].items():
-                for name, value in values.items():
-                    tensors[f"optimiser.{k}.{parameter}.{name}"] = torch.as_tensor(value)
-        about = {
-            "seed": self.seed,
-            "network": self._digest(),
-            "config": self.config.to_dict(),
-            "state": asdict(self.state),
-        }
-        files = {"training.json": json_bytes(about), "training.safetensors": tensor_bytes(tensors)}
-        write_folder(self.kept_in, files, TRAINING)
-
-    def _digest(self) -> str:
-        """What tells one network from another: its texts and its links."""
-        digest = hashlib.sha256()
-        for part in (self.corpus.offsets, self.corpus.tokens, self.links, self.validation):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
-
-    @staticmethod
-    def kept_seed(folder: Path) -> int:
-        """The seed of the training that is kept in a folder."""
-        return int(json.loads(read_folder(folder, TRAINING)["training.json"])["seed"])
+        if self.kept_in is not None:
+            write_folder(self.kept_in, kept.files_of(self), kept.TRAINING)
 
     def resume(self) -> None:
         """Go back to where `keep` was called last."""
         if self.folder is None:
             raise VHEError("there is no folder to resume from")
-        files = read_folder(self.folder, TRAINING)
-        about = json.loads(files["training.json"])
-        if _what_counts(about["config"]) != _what_counts(self.config.to_dict()) or (
-            about["seed"] != self.seed
-        ):
-            raise VHEError(
-                f"{self.folder}: that training has other settings or another seed; "
-                "resume with the same ones, or start anew without --resume"
-            )
-        if about.get("network") != self._digest():
-            raise VHEError(f"{self.folder}: that training is of another network")
-        tensors = read_tensors(files["training.safetensors"], str(self.folder))
-        try:
-            self.model.load_state_dict(_under(tensors, "model."))
-            for k, optimiser in enumerate(self.optimisers):
-                _load_optimiser(optimiser, _under(tensors, f"optimiser.{k}."))
-        except (RuntimeError, KeyError):
-            raise VHEError(f"{self.folder}: that training is of another network") from None
-        self.best = _under(tensors, "best.")
-        self.state = TrainingState(**about["state"])
-        if self.structure is not None:
-            self.couple(self.links)
+        kept.restore(self, self.folder)
+        self.couple(self.links)
 
 
 def ranking_auc(codes: NDArray[np.float32], links: Links) -> float | None:
@@ -391,25 +335,6 @@ def _optimisers(model: PairModel) -> list[torch.optim.Optimizer]:
     if table.requires_grad:
         optimisers.append(torch.optim.SparseAdam([table], lr=rate))
     return optimisers
-
-
-def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    whole = optimiser.state_dict()
-    whole["state"] = {}
-    for name, value in tensors.items():
-        parameter, key = name.split(".")
-        scalar = isinstance(optimiser, torch.optim.SparseAdam) and key == "step"
-        whole["state"].setdefault(int(parameter), {})[key] = int(value) if scalar else value
-    optimiser.load_state_dict(whole)
-
-
-def _what_counts(settings: dict[str, object]) -> dict[str, object]:
-    """The settings that the result depends on: how often it is kept may change on the way."""
-    return {k: v for k, v in settings.items() if not k.startswith("checkpoint_")}
-
-
-def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 @contextlib.contextmanager
