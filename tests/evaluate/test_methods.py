@@ -26,6 +26,8 @@ def test_vhe_comes_with_its_own_settings_or_the_papers() -> None:
 
     assert make("vhe", 0).config == VHEConfig()
     assert make("vhe-paper", 0).config == VHEConfig.paper()
+    pairs = make("vhe-pairs", 0, steps=3).config
+    assert (pairs.structure, pairs.link_weight, pairs.steps) == ("learned", 0, 3)
 
 
 def test_settings_reach_the_method(network: TextNetwork) -> None:

@@ -260,7 +260,7 @@ def test_time_left_counts_on_what_the_method_took() -> None:
         ("lambda", "vhe", {"homophily": 0.0}),
         ("alpha", "vhe", {"alpha": 1.0}),
         ("structure", "vhe", {"structure": "none"}),
-        ("structure", "vhe-paper", {"structure": "none"}),
+        ("structure", "vhe-pairs", {"structure": "none"}),
     ],
 )
 def test_the_ends_of_what_the_figures_vary_can_be_run(

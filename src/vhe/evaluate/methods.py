@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
+    from vhe.config import VHEConfig
     from vhe.evaluate.contract import Method
     from vhe.model import VHE
 
 METHODS: Mapping[str, str] = {  # where each is: module:class, or a function that makes one
     "vhe": "vhe.model:VHE",
+    "vhe-pairs": "vhe.evaluate.methods:pairwise_vhe",
     "vhe-paper": "vhe.evaluate.methods:paper_vhe",
     "pwa": "vhe.baselines.pwa:PWA",
     "mmb": "vhe.baselines.mmb:MMB",
@@ -82,10 +84,26 @@ def make(name: str, seed: int, **settings: Any) -> Method:
     return method
 
 
+def pairwise_vhe(*, random_state: int, **settings: Any) -> VHE:
+    """VHE as the paper has it, the bound of pairs alone and a learned structure table, but from a
+    start that can learn: words from the corpus, means that begin at them, a target that stays."""
+    from vhe.config import VHEConfig
+
+    bound_alone = VHEConfig(
+        structure="learned", embedding="average", link_weight=0.0, validation=0.05, steps=200
+    )
+    return _vhe(bound_alone, random_state, settings)
+
+
 def paper_vhe(*, random_state: int, **settings: Any) -> VHE:
     """VHE with the settings of the paper to the letter, but for those that are given."""
     from vhe.config import VHEConfig
+
+    return _vhe(VHEConfig.paper(), random_state, settings)
+
+
+def _vhe(config: VHEConfig, seed: int, settings: Mapping[str, Any]) -> VHE:
     from vhe.model import VHE
 
-    config = VHEConfig.paper().replace(**settings)
-    return VHE.from_config(config, random_state=random_state).set_params(verbose=False)
+    changed = config.replace(**settings)
+    return VHE.from_config(changed, random_state=seed).set_params(verbose=False)

@@ -102,8 +102,8 @@ def _degrees(results: Sequence[Result], folder: Path) -> list[Picture]:
 LEAST_SPAN = 2.0  # percent that an axis shows at least
 ALONE = (
     "With the default settings it touches the autoencoder of pairs alone, not the joint posterior "
-    "that vertices are embedded by, and so makes no difference; `vhe-paper` is the method in which "
-    "it counts."
+    "that vertices are embedded by, and so makes no difference; in `vhe-pairs`, which has the "
+    "bound of pairs alone, it counts."
 )
 
 

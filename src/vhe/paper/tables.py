@@ -25,6 +25,7 @@ Result = Mapping[str, Any]
 
 OWN_NAMES = {
     "vhe": "VHE",
+    "vhe-pairs": "VHE, pair by pair",
     "vhe-paper": "VHE, paper's settings",
     "tfidf": "TF-IDF",
     "diffused-text": "Diffused text",
