@@ -16,8 +16,9 @@ from vhe.data.network import TextNetwork
 from vhe.data.pairs import length_buckets, longer_first
 from vhe.data.text import PADDING
 from vhe.infer.embed import AREA
-from vhe.nn.alignment import MASKED, Aligned, PhraseToWordAlignment, Texts
+from vhe.nn.alignment import MASKED, Aligned, PhraseToWordAlignment
 from vhe.nn.pair_vae import PairVAE, TextPairs
+from vhe.nn.places import Texts
 from vhe.train.trainer import Trainer
 
 PAIRS, AT_ONCE = 128, 32  # pairs a step, and how many of them the straightforward way pads together

@@ -12,7 +12,8 @@ tanh grows with its argument, so max_k tanh(.) = tanh(max_k .): the maximum come
 gradient goes through the one winning kernel of each position. That is exact, and makes the way
 back cheap: what remains is the convolution forward, 2,000 L_i L_j operations for each direction.
 It is done on rows without padding, for a whole batch in one function of autograd, and with fewer
-products than that by minimal filtering (`filtering.py`).
+products than that by minimal filtering (`filtering.py`): on a processor by `alignment.c`
+(`compiled.py`), elsewhere by the operations of torch below.
 """
 
 from __future__ import annotations
@@ -24,16 +25,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, pad
 
 from vhe.data.text import PADDING
+from vhe.nn import compiled
 from vhe.nn.filtering import Filtering
+from vhe.nn.places import Places, Texts
 
 MASKED = -1e9  # the score of a place that holds no word
-
-Texts = tuple[Tensor, Tensor]  # tokens (batch, L_i) and (batch, L_j) of some pairs
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,22 @@ class PhraseToWordAlignment(nn.Module):
         filled = [texts for texts in parts if len(texts[0])]
         if not filled:
             return Aligned(words[:0], words[:0], [_no_weights(texts) for texts in parts])
-        sides = _Sides(filled, Filtering(self.kernels.shape[1], self.kernels))
-        learns = torch.is_grad_enabled()
-        text_i, text_j = _Align.apply(words, self.kernels, sides, learns)
-        found = zip(*sides.split(sides.weights), strict=True)
+        filtering = Filtering(self.kernels.shape[1], self.kernels)
+        places: compiled.CompiledPlaces | _Sides
+        if compiled.serves(words, filtering):
+            places = compiled.CompiledPlaces(words, self.kernels, filled, filtering)
+            text_i, text_j = compiled.Align.apply(words, self.kernels, places)
+        else:
+            places = _Sides(filled, filtering)
+            learns = torch.is_grad_enabled()
+            text_i, text_j = _Align.apply(words, self.kernels, places, learns)
+        found = zip(*places.split(places.weights), strict=True)
         weights = [next(found) if len(texts[0]) else _no_weights(texts) for texts in parts]
         return Aligned(text_i, text_j, weights)
 
 
-class _Sides:
-    """Both texts of all pairs as one row of places: the first texts of each part, then the second.
+class _Sides(Places):
+    """The places of a batch as the convolution wants them.
 
     What is small is done for all of them at once, what is large for one part after the other. The
     rows of M of a side lie in blocks of as many rows as a tile has, with half a kernel of zero
@@ -93,27 +99,17 @@ class _Sides:
     weights: Tensor  # (places,)  w
 
     def __init__(self, parts: Sequence[Texts], filtering: Filtering) -> None:
-        self.parts, self.filtering = parts, filtering
-        sides = [texts[k] for k in (0, 1) for texts in parts]
-        self.tokens = torch.cat([tokens.flatten() for tokens in sides])
-        # many small steps, for which numpy takes a third of the time
-        texts, widths = np.array([tokens.shape for tokens in sides]).T  # of each side
-        self.sizes, self.texts = texts * widths, texts
-        side = np.repeat(np.arange(len(sides)), texts)  # of each text
-        self.width = widths[side]
-        self.first = first = np.cumsum(self.width) - self.width
-        self.text = np.repeat(np.arange(len(side)), self.width)  # of each place
-        self.position = np.arange(len(self.tokens)) - first[self.text]
-        self.mask = (self.tokens != PADDING).cpu().numpy()
+        super().__init__(parts)
+        self.filtering = filtering
         tile, reach, half = filtering.tile, filtering.reach, filtering.width // 2
-        length = np.maximum.reduceat((self.position + 1) * self.mask, first).clip(1)
+        length, texts = self.length.clip(1), self.texts
         blocks = -(-length // tile) + reach
         counts = np.add.reduceat(blocks, np.cumsum(texts) - texts)  # of each side
         before = np.cumsum(counts) - counts
-        start = np.cumsum(blocks) - blocks - before[side]  # the first block of each text
+        start = np.cumsum(blocks) - blocks - before[self.side]  # the first block of each text
         inside = np.flatnonzero(self.position < length[self.text])
         text, self.starts = self.text[inside], np.cumsum(self.sizes) - self.sizes
-        at = side[text]
+        at = self.side[text]
         place = tile * start[text] + self.position[inside]
         # which row of M is in each row, the one after the last where none is
         block, row = np.divmod(place + half, tile)
@@ -126,18 +122,6 @@ class _Sides:
         before = tile * (np.cumsum(tiles) - tiles)
         outputs[inside] = before[at] + row * tiles[at] + block
         self.outputs = self.tensor(outputs)
-
-    def tensor(self, array: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(array).to(self.tokens.device)
-
-    def split(self, values: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-        """What there is for each place (places, ...), by parts, of their first and second sides."""
-        each = values.split(self.sizes.tolist())
-        found = [
-            part.view(tokens.shape + values.shape[1:])
-            for part, tokens in zip(each, (t[k] for k in (0, 1) for t in self.parts), strict=True)
-        ]
-        return found[: len(self.parts)], found[len(self.parts) :]
 
     def weigh(self, words: Tensor, best: Tensor, winner: Tensor) -> Tensor:
         """The texts (2 pairs, d) by w = softmax(tanh(.)), from the scores and kernels that won."""

@@ -1,0 +1,387 @@
+/* The phrase-to-word alignment of pairs of texts, forward and back, as alignment.py says it.
+
+   One pair after the other: between its words and its weights nothing leaves the cache. compiled.py
+   compiles this file on the machine where it runs, so it is written in vectors of that machine and
+   says nothing about which machine that is. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#ifdef __AVX512F__
+#define LANES 16
+#else
+#define LANES 8
+#endif
+#define WIDE (2 * LANES) /* kernels that are convolved together */
+#define ROWS 6           /* ROWS * 2 sums are held in registers */
+#define MOST 16          /* products of a tile */
+#define ALIGNED 16       /* rows of M and of the kernels are as long as a multiple of this */
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+INLINE long up(long n, long to) { return (n + to - 1) / to * to; }
+INLINE vec *at(const float *p) { return (vec *)p; }
+
+typedef struct {
+    long pairs, dim, threads;
+    const float *words;  /* (V, dim) */
+    const long *tokens;  /* (places,) of the first texts of all pairs, then of the second */
+    const long *first;   /* (2 pairs,) the first place of each text */
+    const long *length;  /* (2 pairs,) up to the last word */
+    const long *table;   /* (pairs,) where M of each pair begins */
+    long kernels, width, longest; /* `longest` is a multiple of ALIGNED */
+    const float *kernel; /* (kernels, width, longest) */
+    long tile, products; /* minimal filtering: y = A ((G g) * (B d)) */
+    const float *to_outputs, *of_kernels, *of_rows; /* A, G and B */
+    float *similarity;   /* M of every pair, (L_i, L_j up to ALIGNED) */
+    float *scores, *weights; /* (places,) tanh of the best, and its softmax */
+    int *winner;         /* (places,) which kernel */
+    float *texts;        /* (2 pairs, dim) what comes out */
+} Batch;
+
+/* ---- products of small matrices ---- */
+
+INLINE void block(int rows, int vecs, long depth, const float *a, long by_row, long by_step,
+                  const float *b, long by_depth, float *out, long by_out, int add)
+{
+    vec sum[ROWS][2];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vecs; v++)
+            sum[r][v] = add ? *at(out + r * by_out + v * LANES) : (vec){0};
+    for (long k = 0; k < depth; k++) {
+        const float *here = b + k * by_depth, *scale = a + k * by_step;
+        vec x[2];
+#pragma GCC unroll 2
+        for (int v = 0; v < vecs; v++) x[v] = *at(here + v * LANES);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+            for (int v = 0; v < vecs; v++) sum[r][v] += x[v] * scale[r * by_row];
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < vecs; v++) *at(out + r * by_out + v * LANES) = sum[r][v];
+}
+
+static void any_block(long rows, long vecs, long depth, const float *a, long by_row, long by_step,
+                      const float *b, long by_depth, float *out, long by_out, int add)
+{
+#define CASE(R, V)                                                                     \
+    case 2 * R + V - 1:                                                                \
+        block(R, V, depth, a, by_row, by_step, b, by_depth, out, by_out, add); \
+        break;
+    switch (2 * rows + vecs - 1) {
+        CASE(1, 1) CASE(1, 2) CASE(2, 1) CASE(2, 2) CASE(3, 1) CASE(3, 2)
+        CASE(4, 1) CASE(4, 2) CASE(5, 1) CASE(5, 2) CASE(6, 1) CASE(6, 2)
+    }
+#undef CASE
+}
+
+/* How many rows to take at once, so that no block is left with few of them. */
+INLINE long even(long rows)
+{
+    long blocks = (rows + ROWS - 1) / ROWS;
+    return blocks ? (rows + blocks - 1) / blocks : 1;
+}
+
+/* out (rows, columns) = a (rows, depth) b (depth, columns), or added to it; columns are a multiple
+   of LANES. */
+static void product(long rows, long columns, long depth, const float *a, long by_row, long by_step,
+                    const float *b, long by_depth, float *out, long by_out, int add)
+{
+    long step = even(rows);
+    for (long c = 0; c < columns; c += WIDE)
+        for (long r = 0; r < rows; r += step)
+            any_block(rows - r < step ? rows - r : step, columns - c < WIDE ? 1 : 2, depth,
+                      a + r * by_row, by_row, by_step, b + c, by_depth, out + r * by_out + c,
+                      by_out, add);
+}
+
+static void transpose(const float *m, long by_row, long rows, long columns, float *out, long by_out)
+{
+    for (long c = 0; c < columns; c++) {
+        for (long r = 0; r < rows; r++) out[c * by_out + r] = m[r * by_row + c];
+        for (long r = rows; r < up(rows, LANES); r++) out[c * by_out + r] = 0;
+    }
+}
+
+/* ---- forward ---- */
+
+/* G g of all kernels: [kernels / WIDE][products][longest][WIDE]. What is beyond the last kernel
+   repeats the first, which never wins twice. */
+static float *transformed(const Batch *s)
+{
+    long chunks = up(s->kernels, WIDE) / WIDE;
+    float *packed = malloc(sizeof(float) * chunks * s->products * s->longest * WIDE);
+#pragma omp parallel for num_threads(s->threads)
+    for (long n = 0; n < chunks * WIDE; n++) {
+        const float *kernel = s->kernel + (n < s->kernels ? n : 0) * s->width * s->longest;
+        for (long p = 0; p < s->products; p++) {
+            float *to = packed + ((n / WIDE) * s->products + p) * s->longest * WIDE + n % WIDE;
+            for (long q = 0; q < s->longest; q++) {
+                float sum = 0;
+                for (long t = 0; t < s->width; t++)
+                    sum += s->of_kernels[p * s->width + t] * kernel[t * s->longest + q];
+                to[q * WIDE] = sum;
+            }
+        }
+    }
+    return packed;
+}
+
+INLINE void rows_transformed(const Batch *s, long tile, long products, const float *m, long by_row,
+                             long length, long channels, long tiles, float *values)
+{
+    long half = s->width / 2;
+    for (long k = 0; k < tiles; k++)
+        for (long q = 0; q < channels; q += LANES) {
+            vec row[MOST];
+#pragma GCC unroll 8
+            for (long r = 0; r < products; r++) {
+                long a = k * tile + r - half;
+                row[r] = a >= 0 && a < length ? *at(m + a * by_row + q) : (vec){0};
+            }
+#pragma GCC unroll 8
+            for (long p = 0; p < products; p++) {
+                vec sum = {0};
+#pragma GCC unroll 8
+                for (long r = 0; r < products; r++) sum += row[r] * s->of_rows[p * products + r];
+                *at(values + (p * tiles + k) * by_row + q) = sum;
+            }
+        }
+}
+
+/* The best so far at each output of some tiles, against the products of WIDE more kernels. */
+INLINE void compete(const Batch *s, long tile, long products, long rows, const float *found,
+                    int chunk, vec *best, lanes *who)
+{
+    for (long r = 0; r < rows; r++)
+        for (int v = 0; v < 2; v++) {
+            vec x[MOST];
+#pragma GCC unroll 8
+            for (long p = 0; p < products; p++) x[p] = *at(found + (p * ROWS + r) * WIDE + v * LANES);
+#pragma GCC unroll 4
+            for (long o = 0; o < tile; o++) {
+                vec y = {0};
+#pragma GCC unroll 8
+                for (long p = 0; p < products; p++) y += x[p] * s->to_outputs[o * products + p];
+                long n = r * tile + o;
+                lanes wins = y > best[n];
+                best[n] = (vec)(((lanes)y & wins) | ((lanes)best[n] & ~wins));
+                who[n] = ((2 * chunk + v) & wins) | (who[n] & ~wins);
+            }
+        }
+}
+
+/* max_k of the convolution of M (length, channels) with the kernels, and which k that is. */
+static void convolve(const Batch *s, const float *packed, const float *m, long by_row, long length,
+                     long channels, float *scratch, float *score, int *winner)
+{
+    long tile = s->tile, products = s->products, tiles = (length + tile - 1) / tile;
+    long chunks = up(s->kernels, WIDE) / WIDE, step = even(tiles), usual = tile == 4 && products == 8;
+    float *values = scratch, *found = values + products * tiles * by_row;
+    vec *best = at(found + products * ROWS * WIDE);
+    lanes *who = (lanes *)(best + tiles * tile);
+    if (usual)
+        rows_transformed(s, 4, 8, m, by_row, length, up(channels, LANES), tiles, values);
+    else
+        rows_transformed(s, tile, products, m, by_row, length, up(channels, LANES), tiles, values);
+    for (long n = 0; n < tiles * tile; n++) {
+        best[n] = (vec){0} - INFINITY;
+        who[n] = (lanes){0};
+    }
+    for (long chunk = 0; chunk < chunks; chunk++)
+        for (long k = 0; k < tiles; k += step) {
+            long rows = tiles - k < step ? tiles - k : step;
+            for (long p = 0; p < products; p++)
+                any_block(rows, 2, channels, values + (p * tiles + k) * by_row, by_row, 1,
+                          packed + (chunk * products + p) * s->longest * WIDE, WIDE,
+                          found + p * ROWS * WIDE, WIDE, 0);
+            if (usual)
+                compete(s, 4, 8, rows, found, chunk, best + k * tile, who + k * tile);
+            else
+                compete(s, tile, products, rows, found, chunk, best + k * tile, who + k * tile);
+        }
+    for (long a = 0; a < length; a++) {
+        int won = 0;
+        float most = -INFINITY;
+        for (int lane = 0; lane < LANES; lane++) {
+            int kernel = who[a][lane] * LANES + lane;
+            if (best[a][lane] > most || (best[a][lane] == most && kernel < won))
+                most = best[a][lane], won = kernel;
+        }
+        score[a] = most;
+        winner[a] = won < s->kernels ? won : 0;
+    }
+}
+
+/* w = softmax(tanh(best)) of the words of a text, and the text as w says. */
+static void weigh(const Batch *s, long text)
+{
+    const long *tokens = s->tokens + s->first[text];
+    float *score = s->scores + s->first[text], *weight = s->weights + s->first[text];
+    float *out = s->texts + text * s->dim, total = 0;
+    for (long a = 0; a < s->length[text]; a++) {
+        score[a] = tokens[a] ? tanhf(score[a]) : 0;
+        weight[a] = tokens[a] ? expf(score[a]) : 0;
+        total += weight[a];
+    }
+    for (long a = 0; a < s->length[text]; a++) {
+        const float *word = s->words + tokens[a] * s->dim;
+        float w = weight[a] /= total > 0 ? total : 1;
+        for (long c = 0; c < s->dim; c++) out[c] += w * word[c];
+    }
+}
+
+/* Room for one pair of the longest texts. */
+static float *room(const Batch *s)
+{
+    long tiles = s->longest / s->tile + 1, dim = up(s->dim, LANES);
+    long floats = 2 * s->longest * dim + 3 * s->longest * s->longest
+        + s->products * tiles * s->longest + s->products * ROWS * WIDE
+        + 2 * tiles * s->tile * LANES;
+    return aligned_alloc(64, up(sizeof(float) * floats, 64));
+}
+
+void align(const Batch *s)
+{
+    float *packed = transformed(s);
+#pragma omp parallel num_threads(s->threads)
+    {
+        float *turned_words = room(s), *turned = turned_words + s->dim * s->longest;
+        float *scratch = turned + s->longest * s->longest;
+#pragma omp for schedule(static, 1)
+        for (long n = 0; n < s->pairs; n++) {
+            long i = n, j = s->pairs + n, li = s->length[i], lj = s->length[j];
+            long by_i = up(li, ALIGNED), by_j = up(lj, ALIGNED);
+            float *m = s->similarity + s->table[n];
+            const long *ti = s->tokens + s->first[i], *tj = s->tokens + s->first[j];
+            float *words_i = scratch;
+            for (long a = 0; a < li; a++)
+                memcpy(words_i + a * s->dim, s->words + ti[a] * s->dim, sizeof(float) * s->dim);
+            for (long b = 0; b < up(lj, LANES); b++) {
+                const float *word = s->words + (b < lj ? tj[b] : 0) * s->dim;
+                for (long c = 0; c < s->dim; c++) turned_words[c * by_j + b] = word[c];
+            }
+            product(li, up(lj, LANES), s->dim, words_i, s->dim, 1, turned_words, by_j, m, by_j, 0);
+            transpose(m, by_j, li, lj, turned, by_i);
+            convolve(s, packed, m, by_j, li, lj, scratch, s->scores + s->first[i],
+                     s->winner + s->first[i]);
+            convolve(s, packed, turned, by_i, lj, li, scratch, s->scores + s->first[j],
+                     s->winner + s->first[j]);
+            weigh(s, i);
+            weigh(s, j);
+        }
+        free(turned_words);
+    }
+    free(packed);
+}
+
+/* ---- back ---- */
+
+/* From the gradient of a text: what its winning kernels get (into to_kernels), and what M gets
+   (into to_m, which is zero). */
+static void spread(const Batch *s, long text, const float *gradient, const float *m, long by_row,
+                   long channels, float *to_m, float *to_kernels)
+{
+    long length = s->length[text], half = s->width / 2;
+    const float *score = s->scores + s->first[text], *weight = s->weights + s->first[text];
+    const int *winner = s->winner + s->first[text];
+    float to_weight[length + 1], mean = 0;
+    for (long a = 0; a < length; a++) {
+        const float *word = s->words + s->tokens[s->first[text] + a] * s->dim;
+        vec sum = {0};
+        float rest = 0;
+        long c = 0;
+        for (; c + LANES <= s->dim; c += LANES) sum += *at(word + c) * *at(gradient + c);
+        for (; c < s->dim; c++) rest += word[c] * gradient[c];
+        for (int lane = 0; lane < LANES; lane++) rest += sum[lane];
+        to_weight[a] = rest;
+        mean += weight[a] * rest;
+    }
+    for (long a = 0; a < length; a++) {
+        float to_best = weight[a] * (to_weight[a] - mean) * (1 - score[a] * score[a]);
+        for (long t = 0; t < s->width; t++) {
+            long row = a + t - half, place = (winner[a] * s->width + t) * s->longest;
+            if (row < 0 || row >= length) continue;
+            const float *kernel = s->kernel + place, *from = m + row * by_row;
+            float *to = to_kernels + place, *into = to_m + row * by_row;
+            for (long q = 0; q < channels; q += LANES) {
+                *at(to + q) += *at(from + q) * to_best;
+                *at(into + q) += *at(kernel + q) * to_best;
+            }
+        }
+    }
+}
+
+/* The words of a text, in rows of `dim` floats, and what they get from the text itself. */
+static void words_of(const Batch *s, long text, long dim, const float *gradient, float *words,
+                     float *to_each)
+{
+    for (long a = 0; a < s->length[text]; a++) {
+        long place = s->first[text] + a;
+        const float *word = s->words + s->tokens[place] * s->dim;
+        for (long c = 0; c < s->dim; c++) {
+            words[a * dim + c] = word[c];
+            to_each[place * dim + c] = s->weights[place] * gradient[c];
+        }
+        for (long c = s->dim; c < dim; c++) words[a * dim + c] = to_each[place * dim + c] = 0;
+    }
+}
+
+/* The gradients of words (V, dim) and kernels (threads, kernels, width, longest), both zero before,
+   from that of the texts (2 pairs, dim). `to_each` (places, dim up to ALIGNED) is room. */
+void align_back(const Batch *s, const float *gradient, float *to_each, float *to_words,
+                float *to_kernels)
+{
+    long dim = up(s->dim, ALIGNED);
+#pragma omp parallel num_threads(s->threads)
+    {
+        float *words_i = malloc(sizeof(float) * s->longest * (2 * dim + 3 * s->longest));
+        float *words_j = words_i + s->longest * dim, *turned = words_j + s->longest * dim;
+        float *to_m = turned + s->longest * s->longest, *to_turned = to_m + s->longest * s->longest;
+        long me = 0;
+#ifdef _OPENMP
+        me = omp_get_thread_num();
+#endif
+        float *mine = to_kernels + me * s->kernels * s->width * s->longest;
+#pragma omp for schedule(static, 1)
+        for (long n = 0; n < s->pairs; n++) {
+            long i = n, j = s->pairs + n, li = s->length[i], lj = s->length[j];
+            long by_i = up(li, ALIGNED), by_j = up(lj, ALIGNED);
+            const float *m = s->similarity + s->table[n];
+            const float *of_i = gradient + i * s->dim, *of_j = gradient + j * s->dim;
+            transpose(m, by_j, li, lj, turned, by_i);
+            memset(to_m, 0, sizeof(float) * li * by_j);
+            memset(to_turned, 0, sizeof(float) * lj * by_i);
+            spread(s, i, of_i, m, by_j, up(lj, LANES), to_m, mine);
+            spread(s, j, of_j, turned, by_i, up(li, LANES), to_turned, mine);
+            for (long a = 0; a < li; a++)
+                for (long b = 0; b < lj; b++) to_m[a * by_j + b] += to_turned[b * by_i + a];
+            words_of(s, i, dim, of_i, words_i, to_each);
+            words_of(s, j, dim, of_j, words_j, to_each);
+            product(li, dim, lj, to_m, by_j, 1, words_j, dim, to_each + s->first[i] * dim, dim, 1);
+            product(lj, dim, li, to_m, 1, by_j, words_i, dim, to_each + s->first[j] * dim, dim, 1);
+        }
+        free(words_i);
+    }
+    /* each thread has words of its own: no two add to the same, and the order is always the same */
+#pragma omp parallel for num_threads(s->threads) schedule(static, 1)
+    for (long part = 0; part < s->threads; part++)
+        for (long text = 0; text < 2 * s->pairs; text++)
+            for (long place = s->first[text]; place < s->first[text] + s->length[text]; place++) {
+                long token = s->tokens[place];
+                if (token == 0 || token % s->threads != part) continue;
+                for (long c = 0; c < s->dim; c++)
+                    to_words[token * s->dim + c] += to_each[place * dim + c];
+            }
+}
