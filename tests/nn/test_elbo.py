@@ -131,54 +131,62 @@ def test_the_record_has_the_mean_of_each_term():
     }
 
 
-def partners_by_loop(mean_i, mean_j, i, j, scale):
-    """For each end of each link a softmax over all others, with the partner once."""
-    places = [(v, m) for v, m in zip([*i, *j], [*mean_i, *mean_j], strict=True)]
+def partners_by_loop(codes, links, scale):
+    """For each end of each link a softmax over the ends of all others, with the partner once."""
+    ends = [vertex for link in links for vertex in link]
     totals = []
-    for k in range(len(i)):
-        total = torch.zeros((), dtype=torch.float64)
-        for here, there in ((k, k + len(i)), (k + len(i), k)):
-            (asking, code), (partner, partner_code) = places[here], places[there]
-            others = [m for v, m in places if v not in (asking, partner)]
-            scores = [scale * torch.cosine_similarity(code, m, dim=0) for m in others]
-            right = scale * torch.cosine_similarity(code, partner_code, dim=0)
-            total = total + right - torch.stack([right, *scores]).logsumexp(dim=0)
-        totals.append(total / 2)
+    for link in links:
+        for asking, partner in (link, link[::-1]):
+            others = [vertex for vertex in ends if vertex not in (asking, partner)]
+            scores = [
+                scale * torch.cosine_similarity(codes[asking], codes[vertex], dim=0)
+                for vertex in (partner, *others)
+            ]
+            totals.append(scores[0] - torch.stack(scores).logsumexp(dim=0))
     return torch.stack(totals).mean()
 
 
 def some_partners():
     generator = torch.Generator().manual_seed(4)
-    codes = torch.randn(2, 7, 3, generator=generator, dtype=torch.float64)
-    mean_i, mean_j = codes.requires_grad_().unbind()
-    # vertices come back, also beside the one they are linked to
-    i, j = torch.tensor([0, 1, 0, 3, 5, 2, 1]), torch.tensor([1, 0, 2, 4, 6, 0, 0])
+    codes = torch.randn(8, 3, generator=generator, dtype=torch.float64).requires_grad_()
+    # vertices come back, also beside the one they are linked to; 7 has no link
+    links = torch.tensor([[0, 1], [1, 0], [0, 2], [3, 4], [5, 6], [2, 0], [1, 0]])
     scale = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
-    return codes, mean_i, mean_j, i, j, scale
+    return codes, links, scale
 
 
 def test_the_partner_term_is_a_softmax_over_the_other_vertices_of_the_batch():
-    codes, mean_i, mean_j, i, j, scale = some_partners()
-    found = partner_log_probability(mean_i, mean_j, i, j, scale)
-    expected = partners_by_loop(mean_i, mean_j, i.tolist(), j.tolist(), scale)
+    codes, links, scale = some_partners()
+    found = partner_log_probability(codes, links, scale)
+    expected = partners_by_loop(codes, links.tolist(), scale)
     torch.testing.assert_close(found, expected, **EXACT)
     assert found < 0
     gradients = [torch.autograd.grad(v, (codes, scale)) for v in (found, expected)]
     torch.testing.assert_close(gradients[0], gradients[1], **EXACT)
 
 
+def test_the_partner_term_keeps_its_digits_in_32_bits():
+    codes, links, scale = some_partners()
+    codes, scale = codes.detach(), torch.tensor(60.0, dtype=torch.float64)
+    codes[1] = codes[0] + 1e-3  # a partner, at a hundred places, beside which all others vanish
+    many = torch.cat([links, links[:1].repeat(100, 1)])
+    exact = partner_log_probability(codes, many, scale)
+    found = partner_log_probability(codes.float(), many, scale.float())
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=1e-4)
+
+
 def test_the_partner_term_does_not_care_which_end_comes_first():
-    _, mean_i, mean_j, i, j, scale = some_partners()
-    forth = partner_log_probability(mean_i, mean_j, i, j, scale)
-    back = partner_log_probability(mean_j, mean_i, j, i, scale)
+    codes, links, scale = some_partners()
+    forth = partner_log_probability(codes, links, scale)
+    back = partner_log_probability(codes, links.flip(1), scale)
     torch.testing.assert_close(forth, back, **EXACT)
 
 
-@pytest.mark.parametrize("links", [1, 0])
-def test_a_link_alone_has_but_one_partner_and_no_link_has_none(links):
-    one, scale = torch.randn(links, 3, generator=torch.Generator()), torch.tensor(10.0)
-    i, j = torch.zeros(links, dtype=torch.long), torch.ones(links, dtype=torch.long)
-    alone = partner_log_probability(one, -one, i, j, scale)
+@pytest.mark.parametrize("count", [1, 0])
+def test_a_link_alone_has_but_one_partner_and_no_link_has_none(count):
+    codes = torch.randn(2 * count, 3, generator=torch.Generator())
+    links = torch.arange(2 * count).view(-1, 2)
+    alone = partner_log_probability(codes, links, torch.tensor(10.0))
     assert alone.shape == ()
     assert alone == 0
 

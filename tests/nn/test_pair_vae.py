@@ -194,13 +194,14 @@ def test_the_loss_is_that_of_each_pair_on_its_own(config):
     torch.testing.assert_close(terms.link, link, **EXACT)
     partner = torch.zeros((), dtype=torch.float64)
     if config.link_posterior == "latent":
-        mean_i, mean_j = (
-            torch.cat([getattr(r[2], name) for r in by_hand]) for name in ("mean_i", "mean_j")
-        )
-        linked = torch.from_numpy(PAIRS.known & (PAIRS.links == 1))
+        linked = np.flatnonzero(PAIRS.known & (PAIRS.links == 1))
+        links = [(int(PAIRS.i[k]), int(PAIRS.j[k])) for k in linked]
+        codes = torch.zeros(1 + max(map(max, links)), config.latent_dim, dtype=torch.float64)
+        for k, (i, j) in zip(linked, links, strict=True):
+            codes[i] = codes[i] + by_hand[k][2].mean_i.squeeze(0)
+            codes[j] = codes[j] + by_hand[k][2].mean_j.squeeze(0)
         scale = model.integrator.link_scale.exp()
-        ends = (torch.from_numpy(PAIRS.i)[linked], torch.from_numpy(PAIRS.j)[linked])
-        partner = partner_log_probability(mean_i[linked], mean_j[linked], *ends, scale)
+        partner = partner_log_probability(codes, torch.tensor(links), scale)
     torch.testing.assert_close(terms.partner, partner, **EXACT)
     expected = -bound - config.link_weight * (link + partner)
     torch.testing.assert_close(model.objective(terms), expected, **EXACT)
@@ -340,8 +341,7 @@ def test_structure_can_be_given_instead_of_the_table(name):
     links = torch.tensor([[0, 1], [2, 5], [5, 7]])
     terms = model.loss([batch_of()], noise(), LeftOut(given, links))
     if model.config.link_posterior == "latent":  # the ends of the links left out are asked for
-        scale, (i, j) = model.integrator.link_scale.exp(), links.T
-        expected = partner_log_probability(given[i], given[j], i, j, scale)
+        expected = partner_log_probability(given, links, model.integrator.link_scale.exp())
         torch.testing.assert_close(terms.partner, expected, **EXACT)
     torch.testing.assert_close(
         terms.kl_linked[0],

@@ -17,8 +17,6 @@ from torch.nn.functional import logsigmoid
 
 from vhe.nn.homophily import kl_bernoulli
 
-MASKED = -1e9
-
 
 @dataclass(frozen=True)
 class ElboTerms:
@@ -72,23 +70,22 @@ def elbo(
     )
 
 
-def partner_log_probability(
-    code_i: Tensor, code_j: Tensor, i: Tensor, j: Tensor, scale: Tensor
-) -> Tensor:
+def partner_log_probability(codes: Tensor, links: Tensor, scale: Tensor) -> Tensor:
     """log q(the partner of i is j and of j is i) among all ends of the links (i, j): the mean, ().
 
     With q(w_ij = 1 | x) = sigmoid(scale · cosine + b), independent for each pair, the probability
     that w_ij = 1 given that one of the candidates is linked to i is a softmax over them, in which
-    b cancels. Both ends ask; codes are (links, d). 0 for no links.
+    b cancels. Both ends ask; the candidates are the ends of all other links, each as often as it
+    is one, but neither who asks nor the partner once more. ``links`` (m, 2) are rows of ``codes``
+    (vertices, d); 0 for no links.
     """
-    if not len(i):
+    if not len(links):
         return scale.new_zeros(())
-    ends = torch.nn.functional.normalize(torch.cat([code_i, code_j]), dim=1)  # (2 links, d)
-    vertices = torch.cat([i, j])
-    partner = torch.arange(len(vertices), device=i.device).roll(len(i))
-    logits = scale * (ends @ ends.T)  # who asks, who is a candidate
-    # neither who asks itself nor the partner at another place is a candidate
-    same = vertices.unsqueeze(1) == vertices
-    same |= vertices[partner].unsqueeze(1) == vertices
-    same[torch.arange(len(partner)), partner] = False
-    return -torch.nn.functional.cross_entropy(logits.masked_fill(same, MASKED), partner)
+    unit = torch.nn.functional.normalize(codes, dim=1)
+    asking, partner = torch.cat([links, links.flip(1)]).T
+    often = torch.bincount(partner, minlength=len(codes)).to(unit)
+    logits = scale * (unit @ unit.T)  # who asks, who is a candidate
+    total = (logits + often.log()).fill_diagonal_(-torch.inf).logsumexp(dim=1)[asking]
+    right = logits[asking, partner] - total
+    again = (often[partner] - 1) * right.exp()  # the partner at its other places
+    return (right - torch.log1p(-again)).mean()

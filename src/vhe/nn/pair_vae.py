@@ -174,12 +174,15 @@ class PairVAE(nn.Module):
         partner = torch.zeros_like(q.link_logit).sum()
         if self.config.link_posterior == "latent":
             if left_out is not None:
-                i, j = left_out.links.T
-                ends = left_out.of(i), left_out.of(j)
-            else:
+                vertices, places = left_out.links.unique(return_inverse=True)
+                codes = left_out.of(vertices)
+            else:  # the mean of a vertex over its pairs, of which only the direction counts
                 rows = (known & (links > 0)).nonzero().squeeze(1)
-                i, j, ends = i[rows], j[rows], (q.linked.mean_i[rows], q.linked.mean_j[rows])
-            partner = partner_log_probability(*ends, i, j, self.integrator.link_scale.exp())
+                vertices, places = torch.stack([i, j])[:, rows].unique(return_inverse=True)
+                means = torch.cat([q.linked.mean_i[rows], q.linked.mean_j[rows]])
+                codes = means.new_zeros(len(vertices), means.shape[1])
+                codes, places = codes.index_add(0, places.flatten(), means), places.T
+            partner = partner_log_probability(codes, places, self.integrator.link_scale.exp())
         return elbo(
             links=links,
             known=known,
