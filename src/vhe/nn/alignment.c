@@ -11,10 +11,17 @@
 #include <omp.h>
 #endif
 
-#ifdef __AVX512F__
+#if defined __AVX512F__
 #define LANES 16
-#else
+#elif defined __AVX__
 #define LANES 8
+#else
+#define LANES 4
+#endif
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
 #endif
 #define WIDE (2 * LANES) /* kernels that are convolved together */
 #define ROWS 6           /* ROWS * 2 sums are held in registers */
@@ -51,24 +58,24 @@ INLINE void block(int rows, int vecs, long depth, const float *a, long by_row, l
                   const float *b, long by_depth, float *out, long by_out, int add)
 {
     vec sum[ROWS][2];
-#pragma GCC unroll 8
+    UNROLL
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
+        UNROLL
         for (int v = 0; v < vecs; v++)
             sum[r][v] = add ? *at(out + r * by_out + v * LANES) : (vec){0};
     for (long k = 0; k < depth; k++) {
         const float *here = b + k * by_depth, *scale = a + k * by_step;
         vec x[2];
-#pragma GCC unroll 2
+        UNROLL
         for (int v = 0; v < vecs; v++) x[v] = *at(here + v * LANES);
-#pragma GCC unroll 8
+        UNROLL
         for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
+            UNROLL
             for (int v = 0; v < vecs; v++) sum[r][v] += x[v] * scale[r * by_row];
     }
-#pragma GCC unroll 8
+    UNROLL
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
+        UNROLL
         for (int v = 0; v < vecs; v++) *at(out + r * by_out + v * LANES) = sum[r][v];
 }
 
@@ -122,6 +129,7 @@ static float *transformed(const Batch *s)
 {
     long chunks = up(s->kernels, WIDE) / WIDE;
     float *packed = malloc(sizeof(float) * chunks * s->products * s->longest * WIDE);
+    if (!packed) return NULL;
 #pragma omp parallel for num_threads(s->threads)
     for (long n = 0; n < chunks * WIDE; n++) {
         const float *kernel = s->kernel + (n < s->kernels ? n : 0) * s->width * s->longest;
@@ -145,15 +153,15 @@ INLINE void rows_transformed(const Batch *s, long tile, long products, const flo
     for (long k = 0; k < tiles; k++)
         for (long q = 0; q < channels; q += LANES) {
             vec row[MOST];
-#pragma GCC unroll 8
+            UNROLL
             for (long r = 0; r < products; r++) {
                 long a = k * tile + r - half;
                 row[r] = a >= 0 && a < length ? *at(m + a * by_row + q) : (vec){0};
             }
-#pragma GCC unroll 8
+            UNROLL
             for (long p = 0; p < products; p++) {
                 vec sum = {0};
-#pragma GCC unroll 8
+                UNROLL
                 for (long r = 0; r < products; r++) sum += row[r] * s->of_rows[p * products + r];
                 *at(values + (p * tiles + k) * by_row + q) = sum;
             }
@@ -167,12 +175,12 @@ INLINE void compete(const Batch *s, long tile, long products, long rows, const f
     for (long r = 0; r < rows; r++)
         for (int v = 0; v < 2; v++) {
             vec x[MOST];
-#pragma GCC unroll 8
+            UNROLL
             for (long p = 0; p < products; p++) x[p] = *at(found + (p * ROWS + r) * WIDE + v * LANES);
-#pragma GCC unroll 4
+            UNROLL
             for (long o = 0; o < tile; o++) {
                 vec y = {0};
-#pragma GCC unroll 8
+                UNROLL
                 for (long p = 0; p < products; p++) y += x[p] * s->to_outputs[o * products + p];
                 long n = r * tile + o;
                 lanes wins = y > best[n];
@@ -252,15 +260,19 @@ static float *room(const Batch *s)
     return aligned_alloc(64, up(sizeof(float) * floats, 64));
 }
 
-void align(const Batch *s)
+/* Whether there was memory enough. */
+int align(const Batch *s)
 {
     float *packed = transformed(s);
-#pragma omp parallel num_threads(s->threads)
+    int enough = 1;
+#pragma omp parallel num_threads(s->threads) reduction(&& : enough)
     {
         float *turned_words = room(s), *turned = turned_words + s->dim * s->longest;
         float *scratch = turned + s->longest * s->longest;
+        enough = packed && turned_words;
 #pragma omp for schedule(static, 1)
         for (long n = 0; n < s->pairs; n++) {
+            if (!enough) continue;
             long i = n, j = s->pairs + n, li = s->length[i], lj = s->length[j];
             long by_i = up(li, ALIGNED), by_j = up(lj, ALIGNED);
             float *m = s->similarity + s->table[n];
@@ -284,6 +296,7 @@ void align(const Batch *s)
         free(turned_words);
     }
     free(packed);
+    return enough;
 }
 
 /* ---- back ---- */
@@ -339,12 +352,14 @@ static void words_of(const Batch *s, long text, long dim, const float *gradient,
 }
 
 /* The gradients of words (V, dim) and kernels (threads, kernels, width, longest), both zero before,
-   from that of the texts (2 pairs, dim). `to_each` (places, dim up to ALIGNED) is room. */
-void align_back(const Batch *s, const float *gradient, float *to_each, float *to_words,
-                float *to_kernels)
+   from that of the texts (2 pairs, dim). `to_each` (places, dim up to ALIGNED) is room. Whether
+   there was memory enough. */
+int align_back(const Batch *s, const float *gradient, float *to_each, float *to_words,
+               float *to_kernels)
 {
     long dim = up(s->dim, ALIGNED);
-#pragma omp parallel num_threads(s->threads)
+    int enough = 1;
+#pragma omp parallel num_threads(s->threads) reduction(&& : enough)
     {
         float *words_i = malloc(sizeof(float) * s->longest * (2 * dim + 3 * s->longest));
         float *words_j = words_i + s->longest * dim, *turned = words_j + s->longest * dim;
@@ -354,8 +369,10 @@ void align_back(const Batch *s, const float *gradient, float *to_each, float *to
         me = omp_get_thread_num();
 #endif
         float *mine = to_kernels + me * s->kernels * s->width * s->longest;
+        enough = words_i != NULL;
 #pragma omp for schedule(static, 1)
         for (long n = 0; n < s->pairs; n++) {
+            if (!enough) continue;
             long i = n, j = s->pairs + n, li = s->length[i], lj = s->length[j];
             long by_i = up(li, ALIGNED), by_j = up(lj, ALIGNED);
             const float *m = s->similarity + s->table[n];
@@ -384,4 +401,5 @@ void align_back(const Batch *s, const float *gradient, float *to_each, float *to
                 for (long c = 0; c < s->dim; c++)
                     to_words[token * s->dim + c] += to_each[place * dim + c];
             }
+    return enough;
 }

@@ -50,7 +50,6 @@ def library() -> ctypes.CDLL | None:
             found = ctypes.CDLL(str(path))
     except (VHEError, OSError, subprocess.SubprocessError):
         return None
-    found.align.restype = found.align_back.restype = None
     return found
 
 
@@ -137,20 +136,23 @@ class CompiledPlaces(Places):
             "texts": words.new_zeros(2 * pairs, words.shape[1]),
         }
 
-    def batch(self) -> _Batch:
-        return _Batch(
-            **self.numbers, **{name: each.data_ptr() for name, each in self.tensors.items()}
-        )
+    def call(self, name: str, *more: Tensor) -> None:
+        """Let a function of alignment.c work on this batch."""
+        functions = library()
+        assert functions is not None, "ask serves() first"
+        addresses = {key: tensor.data_ptr() for key, tensor in self.tensors.items()}
+        batch = _Batch(**self.numbers, **addresses)
+        pointers = (ctypes.c_void_p(tensor.data_ptr()) for tensor in more)
+        if not functions[name](ctypes.byref(batch), *pointers):
+            raise MemoryError("the alignment of these texts")
 
 
 class Align(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, words: Tensor, kernels: Tensor, places: CompiledPlaces) -> Texts:
-        functions = library()
-        assert functions is not None, "ask serves() first"
-        functions.align(ctypes.byref(places.batch()))
+        places.call("align")
         ctx.save_for_backward(words, kernels)
-        ctx.functions, ctx.places = functions, places
+        ctx.places = places
         text_i, text_j = places.tensors["texts"].chunk(2)
         return text_i, text_j
 
@@ -162,10 +164,7 @@ class Align(torch.autograd.Function):
         kernel = places.tensors["kernel"]
         to_kernels = kernel.new_zeros(places.numbers["threads"], *kernel.shape)
         room = words.new_empty(len(places.tokens), _up(words.shape[1]))
-        ctx.functions.align_back(
-            ctypes.byref(places.batch()),
-            *(ctypes.c_void_p(each.data_ptr()) for each in (gradient, room, to_words, to_kernels)),
-        )
+        places.call("align_back", gradient, room, to_words, to_kernels)
         summed = torch.zeros_like(kernels)
         longest = min(kernels.shape[2], kernel.shape[2])
         summed[:, :, :longest] = to_kernels.sum(0)[:, :, :longest]
