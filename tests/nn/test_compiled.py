@@ -1,4 +1,4 @@
-"""alignment.c against appendix B in 64 bits, and what happens where it cannot be compiled."""
+"""The C against the equations in 64 bits, and what happens where it cannot be compiled."""
 
 import ctypes
 import shutil
@@ -12,6 +12,7 @@ from tests.nn.test_alignment import straightforward
 
 from vhe.nn import compiled
 from vhe.nn.alignment import PhraseToWordAlignment
+from vhe.nn.graph_prior import Coupling
 
 CLOSE = {"rtol": 2e-4, "atol": 2e-5}
 needs_compiler = pytest.mark.skipif(compiled.library() is None, reason="no C compiler here")
@@ -118,10 +119,8 @@ def test_the_same_twice_to_the_last_bit():
 @needs_compiler
 def test_it_is_what_runs_and_torch_agrees(monkeypatch):
     module, words, parts = case([(20, 30), (11, 40)])
-    calls, call = [], compiled.CompiledPlaces.call
-    monkeypatch.setattr(
-        compiled.CompiledPlaces, "call", lambda *given: calls.append(given[1]) or call(*given)
-    )
+    calls, call = [], compiled.call
+    monkeypatch.setattr(compiled, "call", lambda name, *on: calls.append(name) or call(name, *on))
     ours = module(words, parts)
     assert calls == ["align"]
     monkeypatch.setattr(compiled, "library", lambda: None)
@@ -134,6 +133,52 @@ def test_it_is_what_runs_and_torch_agrees(monkeypatch):
         strict=True,
     ):
         torch.testing.assert_close(one, other, **CLOSE)
+
+
+def system(n, seed=0):
+    """Some couplings, their matrix A in 64 bits, and the `Coupling`; the last vertex has none."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.rand(n, n, generator=generator) * (torch.rand(n, n, generator=generator) < 0.2)
+    weights = (weights + weights.T).fill_diagonal_(0)
+    weights[-1] = weights[:, -1] = 0
+    precision, total = torch.rand(n, 1, generator=generator) + 0.5, weights.sum(1, keepdim=True)
+    exact = torch.diag((precision + total).squeeze(1)) - weights
+    return exact.double(), Coupling(weights.to_sparse_csr(), precision, total)
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("dim", [1, 7, 8, 16, 31, 33, 200])
+def test_compiled_products_and_solutions_are_those_of_the_matrix(dim, threads):
+    exact, coupling = system(70)
+    b = torch.randn(70, dim, generator=torch.Generator().manual_seed(dim))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        product, solution = coupling.times(b), coupling.solve(b, 70)
+        early = coupling.solve(b, 2)
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(product, (exact @ b.double()).float(), **CLOSE)
+    torch.testing.assert_close(solution, torch.linalg.solve(exact, b.double()).float(), **CLOSE)
+    assert not torch.allclose(early, solution, atol=1e-3)
+    # as far as torch comes with as many rounds
+    parts = coupling.matrix, coupling.precision, coupling.diagonal - coupling.precision
+    whole = Coupling(*(part.double() for part in parts))
+    torch.testing.assert_close(early, whole.solve(b.double(), 2).float(), **CLOSE)
+
+
+@needs_compiler
+def test_compiled_solutions_of_many_rows_keep_their_digits():
+    n = 40_000
+    line = torch.arange(n - 1)
+    ends = torch.cat([torch.stack([line, line + 1]), torch.stack([line + 1, line])], dim=1)
+    weights = torch.sparse_coo_tensor(ends, torch.ones(2 * (n - 1)), (n, n)).to_sparse_csr()
+    total = torch.full((n, 1), 2.0)
+    total[0] = total[-1] = 1
+    coupling = Coupling(weights, torch.full((n, 1), 0.5), total)
+    z = torch.randn(n, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(coupling.solve(coupling.times(z), 40), z, rtol=0, atol=1e-4)
 
 
 @pytest.fixture
@@ -150,7 +195,7 @@ def anew(monkeypatch, tmp_path):
 def test_it_is_compiled_once(anew, monkeypatch):
     assert isinstance(compiled.library(), ctypes.CDLL)
     (file,) = (anew / "cache").iterdir()
-    assert file.name.startswith("alignment-")
+    assert file.name.startswith("compiled-")
     compiled.library.cache_clear()
     monkeypatch.setattr(compiled.subprocess, "run", lambda *a, **k: pytest.fail("compiled again"))
     assert isinstance(compiled.library(), ctypes.CDLL)
@@ -174,7 +219,7 @@ def test_it_can_be_left_out(anew, monkeypatch):
 def test_a_compiler_that_fails_leaves_nothing_behind(anew, monkeypatch):
     broken = anew / "broken.c"
     broken.write_text("this is not C")
-    monkeypatch.setattr(compiled, "SOURCE", broken)
+    monkeypatch.setattr(compiled, "FOLDER", anew)
     assert compiled.library() is None
     assert list((anew / "cache").iterdir()) == []
 

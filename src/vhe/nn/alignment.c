@@ -1,8 +1,6 @@
 /* The phrase-to-word alignment of pairs of texts, forward and back, as alignment.py says it.
 
-   One pair after the other: between its words and its weights nothing leaves the cache. compiled.py
-   compiles this file on the machine where it runs, so it is written in vectors of that machine and
-   says nothing about which machine that is. */
+   One pair after the other: between its words and its weights nothing leaves the cache. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,30 +8,11 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+#include "vectors.h"
 
-#if defined __AVX512F__
-#define LANES 16
-#elif defined __AVX__
-#define LANES 8
-#else
-#define LANES 4
-#endif
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-#define WIDE (2 * LANES) /* kernels that are convolved together */
-#define ROWS 6           /* ROWS * 2 sums are held in registers */
-#define MOST 16          /* products of a tile */
-#define ALIGNED 16       /* rows of M and of the kernels are as long as a multiple of this */
-#define INLINE static inline __attribute__((always_inline))
-
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-
-INLINE long up(long n, long to) { return (n + to - 1) / to * to; }
-INLINE vec *at(const float *p) { return (vec *)p; }
+#define ROWS 6     /* ROWS * 2 sums are held in registers */
+#define MOST 16    /* products of a tile */
+#define ALIGNED 16 /* rows of M and of the kernels are as long as a multiple of this */
 
 typedef struct {
     long pairs, dim, threads;
@@ -184,7 +163,7 @@ INLINE void compete(const Batch *s, long tile, long products, long rows, const f
                 for (long p = 0; p < products; p++) y += x[p] * s->to_outputs[o * products + p];
                 long n = r * tile + o;
                 lanes wins = y > best[n];
-                best[n] = (vec)(((lanes)y & wins) | ((lanes)best[n] & ~wins));
+                best[n] = either(wins, y, best[n]);
                 who[n] = ((2 * chunk + v) & wins) | (who[n] & ~wins);
             }
         }

@@ -13,7 +13,7 @@ gradient goes through the one winning kernel of each position. That is exact, an
 back cheap: what remains is the convolution forward, 2,000 L_i L_j operations for each direction.
 It is done on rows without padding, for a whole batch in one function of autograd, and with fewer
 products than that by minimal filtering (`filtering.py`): on a processor by `alignment.c`
-(`compiled.py`), elsewhere by the operations of torch below.
+(`compiled_alignment.py`), elsewhere by the operations of torch below.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, pad
 
 from vhe.data.text import PADDING
-from vhe.nn import compiled
+from vhe.nn import compiled_alignment
 from vhe.nn.filtering import Filtering
 from vhe.nn.places import Places, Texts
 
@@ -72,10 +72,10 @@ class PhraseToWordAlignment(nn.Module):
         if not filled:
             return Aligned(words[:0], words[:0], [_no_weights(texts) for texts in parts])
         filtering = Filtering(self.kernels.shape[1], self.kernels)
-        places: compiled.CompiledPlaces | _Sides
-        if compiled.serves(words, filtering):
-            places = compiled.CompiledPlaces(words, self.kernels, filled, filtering)
-            text_i, text_j = compiled.Align.apply(words, self.kernels, places)
+        places: compiled_alignment.CompiledPlaces | _Sides
+        if compiled_alignment.serves(words, filtering):
+            places = compiled_alignment.CompiledPlaces(words, self.kernels, filled, filtering)
+            text_i, text_j = compiled_alignment.Align.apply(words, self.kernels, places)
         else:
             places = _Sides(filled, filtering)
             learns = torch.is_grad_enabled()

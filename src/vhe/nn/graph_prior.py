@@ -22,6 +22,7 @@ from scipy import sparse
 from torch import Tensor
 
 from vhe.data.text import Corpus
+from vhe.nn import compiled
 from vhe.nn.starts import word_counts
 
 STRENGTH = 2.0  # of a link, usually
@@ -175,10 +176,12 @@ class Coupling:
         self.diagonal = precision + total  # (n, 1)
 
     def times(self, z: Tensor) -> Tensor:
-        return self.diagonal * z - self.matrix @ z
+        return self.diagonal * z - sparse_times(self.matrix, z)
 
     def solve(self, b: Tensor, rounds: int) -> Tensor:
         """A⁻¹ b for each column of b (n, d), by preconditioned conjugate gradients."""
+        if compiled.serves(b):
+            return self._solved(b.contiguous(), rounds)
         z = b / self.diagonal
         rest = b - self.times(z)
         scaled = rest / self.diagonal
@@ -191,6 +194,13 @@ class Coupling:
             torch.div(rest, self.diagonal, out=scaled)
             size, before = (rest * scaled).sum(dim=0), size
             direction = torch.addcmul(scaled, size / before.clamp(min=1e-30), direction)
+        return z
+
+    def _solved(self, b: Tensor, rounds: int) -> Tensor:
+        """The same by graph_prior.c."""
+        z = torch.empty_like(b)
+        numbers = torch.get_num_threads(), *b.shape, rounds
+        compiled.call("solve", *numbers, *_parts(self.matrix), self.diagonal.contiguous(), b, z)
         return z
 
     def variance(self, seed: int, probes: int = PROBES) -> Tensor:
@@ -239,11 +249,11 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         ctx.columns = columns
-        return rows @ dense
+        return sparse_times(rows, dense)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.columns @ gradients[0], None, None
+        return sparse_times(ctx.columns, gradients[0]), None, None
 
 
 def near_texts(
@@ -291,6 +301,22 @@ def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     near = (centers @ centers.T).topk(min(CLUSTERS_NEAR, count), dim=1).indices
     for own, others in zip(members, near.tolist(), strict=True):
         yield own, torch.cat([members[k] for k in {*others}])
+
+
+def sparse_times(matrix: Tensor, dense: Tensor) -> Tensor:
+    """A sparse matrix in compressed rows times a dense one, without gradients."""
+    if not compiled.serves(dense):
+        return matrix @ dense
+    found = dense.new_empty(matrix.shape[0], dense.shape[1])
+    numbers = torch.get_num_threads(), *found.shape
+    compiled.call("sparse_product", *numbers, *_parts(matrix), dense.contiguous(), found)
+    return found
+
+
+def _parts(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Where the rows of a sparse matrix start, its columns and its values, as graph_prior.c has
+    them."""
+    return matrix.crow_indices().int(), matrix.col_indices().int(), matrix.values().float()
 
 
 def sparse_rows(matrix: sparse.csr_array, device: torch.device) -> Tensor:

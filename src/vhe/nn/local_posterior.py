@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from vhe.nn.graph_prior import Coupling, GraphPrior, TextCodes, product, sparse_rows
+from vhe.nn.graph_prior import (
+    Coupling,
+    GraphPrior,
+    TextCodes,
+    product,
+    sparse_rows,
+    sparse_times,
+)
 
 HALO = 1024  # vertices around those asked for that answer at once; the rest waits
 ROUNDS_LOCAL = 5  # of conjugate gradients among those asked for
@@ -52,7 +59,7 @@ class _Rows:
         starts = np.append(0, np.cumsum(np.bincount(self.row[chosen], minlength=count)))
         parts = (self.weight[chosen], self.column[chosen], starts)
         matrix = sparse.csr_array(parts, shape=(count, len(table)))
-        return sparse_rows(matrix, table.device) @ table
+        return sparse_times(sparse_rows(matrix, table.device), table)
 
 
 class LocalPosterior:
@@ -106,8 +113,8 @@ class LocalPosterior:
         around = around / self._column(theirs_diagonal)
         z = system.solution(heard + product(around, rows, columns), ROUNDS_LOCAL)
         with torch.no_grad():  # the links of a step come back where the others read
-            around = around + columns @ z / self._column(theirs_diagonal)
-            total = heard + self._torch(both) @ z + rows @ around
+            around = around + sparse_times(columns, z) / self._column(theirs_diagonal)
+            total = heard + sparse_times(self._torch(both), z) + sparse_times(rows, around)
             self.table[torch.from_numpy(asked)] = total / (sure[: len(asked)] + self._column(whole))
             self.table[torch.from_numpy(halo)] = around
         return z

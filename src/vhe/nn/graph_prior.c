@@ -1,0 +1,150 @@
+/* Products with a sparse matrix in compressed rows, and the solution of A z = b (graph_prior.py).
+
+   A thread takes rows, or columns of z, of its own, so that no sum depends on how many there are. */
+
+#include <stdlib.h>
+#include "vectors.h"
+
+#define BLOCK 4    /* vectors of a row that are summed together */
+#define TOGETHER 256 /* rows whose sum is taken on its own: adding a few to many loses digits */
+
+INLINE void rows_times(int vecs, long first, long last, long dim, const int *starts,
+                       const int *columns, const float *values, const float *dense, float *out)
+{
+    for (long row = first; row < last; row++) {
+        vec sum[BLOCK] = {{0}};
+        for (long e = starts[row]; e < starts[row + 1]; e++) {
+            const float *from = dense + columns[e] * dim;
+            UNROLL
+            for (int v = 0; v < vecs; v++) sum[v] += *at(from + v * LANES) * values[e];
+        }
+        UNROLL
+        for (int v = 0; v < vecs; v++) *at(out + row * dim + v * LANES) = sum[v];
+    }
+}
+
+/* out (rows, dim) = the sparse matrix times dense (., dim). */
+int sparse_product(long threads, long rows, long dim, const int *starts, const int *columns,
+                   const float *values, const float *dense, float *out)
+{
+    long chunk = 64, chunks = (rows + chunk - 1) / chunk;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (long part = 0; part < threads; part++)
+        for (long c = 0; c < dim; c += BLOCK * LANES) /* what is read stays in the cache */
+            for (long k = part; k < chunks; k += threads) {
+                long first = k * chunk, last = first + chunk < rows ? first + chunk : rows;
+                long left = (dim - c) / LANES, done = c + left * LANES;
+#define OF(V) rows_times(V, first, last, dim, starts, columns, values, dense + c, out + c)
+                if (left >= BLOCK) OF(BLOCK);
+                else if (left == 3) OF(3);
+                else if (left == 2) OF(2);
+                else if (left == 1) OF(1);
+#undef OF
+                if (left >= BLOCK) continue;
+                for (long row = first; row < last; row++)
+                    for (long q = done; q < dim; q++) {
+                        float sum = 0;
+                        for (long e = starts[row]; e < starts[row + 1]; e++)
+                            sum += values[e] * dense[columns[e] * dim + q];
+                        out[row * dim + q] = sum;
+                    }
+            }
+    return 1;
+}
+
+/* Some columns of a system, (n, WIDE) each. */
+typedef struct {
+    vec (*z)[2], (*rest)[2], (*direction)[2], (*image)[2];
+} Columns;
+
+/* image = the sparse matrix times what. */
+INLINE void couple(long n, const int *starts, const int *columns, const float *values,
+                   vec (*what)[2], vec (*image)[2])
+{
+    for (long row = 0; row < n; row++) {
+        vec first = {0}, second = {0};
+        for (long e = starts[row]; e < starts[row + 1]; e++) {
+            first += what[columns[e]][0] * values[e];
+            second += what[columns[e]][1] * values[e];
+        }
+        image[row][0] = first;
+        image[row][1] = second;
+    }
+}
+
+/* By conjugate gradients, A = diag(diagonal) - W. z is b / diagonal before, and rest W z. */
+static void descend(long n, const int *starts, const int *columns, const float *values,
+                    const float *diagonal, long rounds, Columns s)
+{
+    vec size[2] = {{0}, {0}}, tiny = (vec){0} + 1e-30f;
+    for (long k = 0; k < n; k += TOGETHER) {
+        vec some[2] = {{0}, {0}};
+        for (long row = k; row < n && row < k + TOGETHER; row++)
+            for (int v = 0; v < 2; v++) {
+                s.direction[row][v] = s.rest[row][v] / diagonal[row];
+                some[v] += s.rest[row][v] * s.direction[row][v];
+            }
+        for (int v = 0; v < 2; v++) size[v] += some[v];
+    }
+    while (rounds--) {
+        vec curve[2] = {{0}, {0}}, before[2] = {size[0], size[1]}, step[2], turn[2];
+        couple(n, starts, columns, values, s.direction, s.image);
+        for (long k = 0; k < n; k += TOGETHER) {
+            vec some[2] = {{0}, {0}};
+            for (long row = k; row < n && row < k + TOGETHER; row++)
+                for (int v = 0; v < 2; v++) {
+                    s.image[row][v] = s.direction[row][v] * diagonal[row] - s.image[row][v];
+                    some[v] += s.direction[row][v] * s.image[row][v];
+                }
+            for (int v = 0; v < 2; v++) curve[v] += some[v];
+        }
+        for (int v = 0; v < 2; v++) {
+            step[v] = size[v] / larger(curve[v], tiny);
+            size[v] = (vec){0};
+        }
+        for (long k = 0; k < n; k += TOGETHER) {
+            vec some[2] = {{0}, {0}};
+            for (long row = k; row < n && row < k + TOGETHER; row++)
+                for (int v = 0; v < 2; v++) {
+                    s.z[row][v] += step[v] * s.direction[row][v];
+                    s.rest[row][v] -= step[v] * s.image[row][v];
+                    some[v] += s.rest[row][v] * (s.rest[row][v] / diagonal[row]);
+                }
+            for (int v = 0; v < 2; v++) size[v] += some[v];
+        }
+        for (int v = 0; v < 2; v++) turn[v] = size[v] / larger(before[v], tiny);
+        for (long row = 0; row < n; row++)
+            for (int v = 0; v < 2; v++)
+                s.direction[row][v] =
+                    s.rest[row][v] / diagonal[row] + turn[v] * s.direction[row][v];
+    }
+}
+
+/* z (n, dim) = A^-1 b, each column on its own. Whether there was memory enough. */
+int solve(long threads, long n, long dim, long rounds, const int *starts, const int *columns,
+          const float *values, const float *diagonal, const float *b, float *z)
+{
+    int enough = 1;
+#pragma omp parallel num_threads(threads) reduction(&& : enough)
+    {
+        vec (*room)[2] = aligned_alloc(64, up(4 * (n + 1) * sizeof *room, 64));
+        Columns s = {room, room + n, room + 2 * n, room + 3 * n};
+        enough = room != NULL;
+#pragma omp for schedule(static, 1)
+        for (long c = 0; c < dim; c += WIDE) {
+            if (!enough) continue;
+            long wide = dim - c < WIDE ? dim - c : WIDE;
+            for (long row = 0; row < n; row++) {
+                float *to = (float *)s.z[row];
+                for (long q = 0; q < WIDE; q++)
+                    to[q] = q < wide ? b[row * dim + c + q] / diagonal[row] : 0;
+            }
+            couple(n, starts, columns, values, s.z, s.rest);
+            descend(n, starts, columns, values, diagonal, rounds, s);
+            for (long row = 0; row < n; row++)
+                for (long q = 0; q < wide; q++) z[row * dim + c + q] = ((float *)s.z[row])[q];
+        }
+        free(room);
+    }
+    return enough;
+}

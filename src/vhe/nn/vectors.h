@@ -1,0 +1,27 @@
+/* Vectors of the machine for which compiled.py compiles: the C says nothing about which that is. */
+
+#if defined __AVX512F__
+#define LANES 16
+#elif defined __AVX__
+#define LANES 8
+#else
+#define LANES 4
+#endif
+#define WIDE (2 * LANES)
+#define INLINE static inline __attribute__((always_inline))
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+INLINE long up(long n, long to) { return (n + to - 1) / to * to; }
+INLINE vec *at(const float *p) { return (vec *)p; }
+INLINE vec either(lanes which, vec one, vec other)
+{
+    return (vec)(((lanes)one & which) | ((lanes)other & ~which));
+}
+INLINE vec larger(vec one, vec other) { return either(one > other, one, other); }
