@@ -10,6 +10,7 @@ Both are one formula: the weight of the q1 branch is w where the edge is known a
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -84,8 +85,24 @@ def partner_log_probability(codes: Tensor, links: Tensor, scale: Tensor) -> Tens
     unit = torch.nn.functional.normalize(codes, dim=1)
     asking, partner = torch.cat([links, links.flip(1)]).T
     often = torch.bincount(partner, minlength=len(codes)).to(unit)
-    logits = scale * (unit @ unit.T)  # who asks, who is a candidate
+    cosines = _Gram.apply(unit)
+    assert isinstance(cosines, Tensor)
+    logits = scale * cosines  # who asks, who is a candidate
     total = (logits + often.log()).fill_diagonal_(-torch.inf).logsumexp(dim=1)[asking]
     right = logits[asking, partner] - total
     again = (often[partner] - 1) * right.exp()  # the partner at its other places
     return (right - torch.log1p(-again)).mean()
+
+
+class _Gram(torch.autograd.Function):
+    """x xᵀ, with one product on the way back instead of two: it is symmetric."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x @ x.T
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return (gradients[0] + gradients[0].T) @ x
