@@ -12,7 +12,7 @@ from tests.nn.test_alignment import straightforward
 
 from vhe.nn import compiled
 from vhe.nn.alignment import PhraseToWordAlignment
-from vhe.nn.graph_prior import Coupling
+from vhe.nn.graph_prior import Coupling, sparse_times
 
 CLOSE = {"rtol": 2e-4, "atol": 2e-5}
 needs_compiler = pytest.mark.skipif(compiled.library() is None, reason="no C compiler here")
@@ -157,8 +157,11 @@ def test_compiled_products_and_solutions_are_those_of_the_matrix(dim, threads):
     try:
         product, solution = coupling.times(b), coupling.solve(b, 70)
         early = coupling.solve(b, 2)
+        some = coupling.matrix.to_dense()[:20]
+        turned = sparse_times(some.to_sparse_csr(), b[:20], turned=True)
     finally:
         torch.set_num_threads(before)
+    torch.testing.assert_close(turned, some.T @ b[:20], **CLOSE)
     torch.testing.assert_close(product, (exact @ b.double()).float(), **CLOSE)
     torch.testing.assert_close(solution, torch.linalg.solve(exact, b.double()).float(), **CLOSE)
     assert not torch.allclose(early, solution, atol=1e-3)

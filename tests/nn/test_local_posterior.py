@@ -100,8 +100,10 @@ def test_gradients_go_by_the_texts_asked_for_and_their_halo(graph, monkeypatch):
 
 def test_the_halo_is_what_is_coupled_most():
     vertices, weights = np.array([4, 9, 4, 2, 7]), np.array([0.2, 0.5, 0.4, 0.1, 0.3], np.float32)
-    assert local_posterior._strongest(vertices, weights, 2).tolist() == [4, 9]
-    assert local_posterior._strongest(vertices, weights, 9).tolist() == [2, 4, 7, 9]
+    place = np.full(10, -1)
+    for most, expected in ((2, [4, 9]), (9, [2, 4, 7, 9])):
+        assert local_posterior._strongest(vertices, weights, most, place).tolist() == expected
+        assert (place == -1).all()
 
 
 def test_a_large_network_learns_by_local_solutions(new, network, monkeypatch):

@@ -85,24 +85,30 @@ def partner_log_probability(codes: Tensor, links: Tensor, scale: Tensor) -> Tens
     unit = torch.nn.functional.normalize(codes, dim=1)
     asking, partner = torch.cat([links, links.flip(1)]).T
     often = torch.bincount(partner, minlength=len(codes)).to(unit)
-    cosines = _Gram.apply(unit)
-    assert isinstance(cosines, Tensor)
-    logits = scale * cosines  # who asks, who is a candidate
-    total = (logits + often.log()).fill_diagonal_(-torch.inf).logsumexp(dim=1)[asking]
-    right = logits[asking, partner] - total
+    total = _LogSumOfOthers.apply(unit, scale, often.log())
+    assert isinstance(total, Tensor)
+    cosine = (unit[asking] * unit[partner]).sum(dim=1)
+    right = scale * cosine - total[asking]
     again = (often[partner] - 1) * right.exp()  # the partner at its other places
-    return (right - torch.log1p(-again)).mean()
+    return (right - torch.log1p(-again.clamp(max=0.9999))).mean()
 
 
-class _Gram(torch.autograd.Function):
-    """x xᵀ, with one product on the way back instead of two: it is symmetric."""
+class _LogSumOfOthers(torch.autograd.Function):
+    """log Σ_u≠v exp(scale · x_v x_u + b_u) for each row v of x (k, d): (k,).
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x @ x.T
+    What is (k, k) is passed over as seldom as can be: it is the largest thing in a step.
+    """
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return (gradients[0] + gradients[0].T) @ x
+    def forward(ctx: Any, x: Tensor, scale: Tensor, b: Tensor) -> Tensor:
+        logits = torch.addmm(b, scale * x, x.T).fill_diagonal_(-torch.inf)
+        total = logits.logsumexp(dim=1)
+        ctx.save_for_backward(x, scale, logits, total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        x, scale, logits, total = ctx.saved_tensors
+        share = (logits - total.unsqueeze(1)).exp_().mul_(gradients[0].unsqueeze(1))
+        both = (share + share.T) @ x
+        return scale * both, (both * x).sum() / 2, None

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include "vectors.h"
 
-#define BLOCK 4    /* vectors of a row that are summed together */
+#define BLOCK 13     /* vectors of a row that are summed together: as many as there are registers */
+#define CHUNK 64     /* rows that a thread takes */
 #define TOGETHER 256 /* rows whose sum is taken on its own: adding a few to many loses digits */
 
 INLINE void rows_times(int vecs, long first, long last, long dim, const int *starts,
@@ -27,29 +28,59 @@ INLINE void rows_times(int vecs, long first, long last, long dim, const int *sta
 int sparse_product(long threads, long rows, long dim, const int *starts, const int *columns,
                    const float *values, const float *dense, float *out)
 {
-    long chunk = 64, chunks = (rows + chunk - 1) / chunk;
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-    for (long part = 0; part < threads; part++)
-        for (long c = 0; c < dim; c += BLOCK * LANES) /* what is read stays in the cache */
-            for (long k = part; k < chunks; k += threads) {
-                long first = k * chunk, last = first + chunk < rows ? first + chunk : rows;
-                long left = (dim - c) / LANES, done = c + left * LANES;
-#define OF(V) rows_times(V, first, last, dim, starts, columns, values, dense + c, out + c)
-                if (left >= BLOCK) OF(BLOCK);
-                else if (left == 3) OF(3);
-                else if (left == 2) OF(2);
-                else if (left == 1) OF(1);
-#undef OF
-                if (left >= BLOCK) continue;
-                for (long row = first; row < last; row++)
-                    for (long q = done; q < dim; q++) {
-                        float sum = 0;
-                        for (long e = starts[row]; e < starts[row + 1]; e++)
-                            sum += values[e] * dense[columns[e] * dim + q];
-                        out[row * dim + q] = sum;
-                    }
+    long vecs = dim / LANES, passes = (vecs + BLOCK - 1) / BLOCK;
+    long step = passes ? (vecs + passes - 1) / passes : 1; /* no pass is left with few of them */
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (long k = 0; k < (rows + CHUNK - 1) / CHUNK; k++) {
+        long first = k * CHUNK, last = first + CHUNK < rows ? first + CHUNK : rows;
+        for (long v = 0; v < vecs; v += step) {
+            const float *from = dense + v * LANES;
+            float *to = out + v * LANES;
+#define CASE(V)                                                                 \
+    case V:                                                                     \
+        rows_times(V, first, last, dim, starts, columns, values, from, to); \
+        break;
+            switch (vecs - v < step ? vecs - v : step) {
+                CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
+                CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13)
             }
+#undef CASE
+        }
+        for (long row = first; row < last; row++)
+            for (long q = vecs * LANES; q < dim; q++) {
+                float sum = 0;
+                for (long e = starts[row]; e < starts[row + 1]; e++)
+                    sum += values[e] * dense[columns[e] * dim + q];
+                out[row * dim + q] = sum;
+            }
+    }
     return 1;
+}
+
+/* out (width, dim) = the transpose of the sparse matrix (rows, width) times dense (rows, dim). Whether
+   there was memory enough. */
+int sparse_product_turned(long threads, long rows, long dim, long width, const int *starts,
+                          const int *columns, const float *values, const float *dense, float *out)
+{
+    long entries = starts[rows];
+    int *from = calloc(width + 2, sizeof *from), *row_of = malloc((entries + 1) * sizeof *row_of);
+    float *value_of = malloc((entries + 1) * sizeof *value_of);
+    int enough = from && row_of && value_of;
+    if (enough) { /* from[c + 1] is where the next entry of column c goes, at last where c ends */
+        for (long e = 0; e < entries; e++) from[columns[e] + 2]++;
+        for (long c = 0; c < width; c++) from[c + 2] += from[c + 1];
+        for (long row = 0; row < rows; row++)
+            for (long e = starts[row]; e < starts[row + 1]; e++) {
+                int to = from[columns[e] + 1]++;
+                row_of[to] = row;
+                value_of[to] = values[e];
+            }
+        sparse_product(threads, width, dim, from, row_of, value_of, dense, out);
+    }
+    free(from);
+    free(row_of);
+    free(value_of);
+    return enough;
 }
 
 /* Some columns of a system, (n, WIDE) each. */

@@ -80,13 +80,12 @@ class TextCodes:
         own = USUAL * center + OWN * self._own[torch.from_numpy(which)].to(codes)
         return (codes - center / 2).index_copy(0, torch.from_numpy(rows).to(codes.device), own)
 
-    def _words_of(self, texts: NDArray[np.int64] | slice) -> tuple[Tensor, Tensor]:
-        """Counts (k, V) and their transpose."""
-        counts = self.counts[texts]
-        return sparse_rows(counts, self.device), sparse_rows(counts.T.tocsr(), self.device)
+    def _words_of(self, texts: NDArray[np.int64] | slice) -> Tensor:
+        """Counts (k, V)."""
+        return sparse_rows(self.counts[texts], self.device)
 
-    def _scaled(self, vectors: Tensor, words: tuple[Tensor, Tensor]) -> Tensor:
-        totals = product(vectors, *words)
+    def _scaled(self, vectors: Tensor, words: Tensor) -> Tensor:
+        totals = product(words, vectors)
         length = totals.norm(dim=1, keepdim=True).clamp(min=1e-12)
         return totals / length * vectors.shape[1] ** 0.5
 
@@ -236,24 +235,24 @@ class _Solution(torch.autograd.Function):
         return ctx.coupling.solve(gradients[0], ctx.rounds), None, None
 
 
-def product(dense: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """A sparse matrix times a dense one, with gradients: its transpose is ``columns``."""
-    found = _Product.apply(dense, rows, columns)
+def product(matrix: Tensor, dense: Tensor) -> Tensor:
+    """A sparse matrix in compressed rows times a dense one, with gradients for the dense one."""
+    found = _Product.apply(matrix, dense)
     assert isinstance(found, Tensor)
     return found
 
 
 class _Product(torch.autograd.Function):
-    """Sparse times dense; torch has no gradient for it that keeps to compressed rows."""
+    """torch has no gradient for this that keeps to compressed rows."""
 
     @staticmethod
-    def forward(ctx: Any, dense: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        ctx.columns = columns
-        return sparse_times(rows, dense)
+    def forward(ctx: Any, matrix: Tensor, dense: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        return sparse_times(matrix, dense)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return sparse_times(ctx.columns, gradients[0]), None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
+        return None, sparse_times(ctx.matrix, gradients[0], turned=True)
 
 
 def near_texts(
@@ -303,13 +302,15 @@ def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         yield own, torch.cat([members[k] for k in {*others}])
 
 
-def sparse_times(matrix: Tensor, dense: Tensor) -> Tensor:
-    """A sparse matrix in compressed rows times a dense one, without gradients."""
+def sparse_times(matrix: Tensor, dense: Tensor, turned: bool = False) -> Tensor:
+    """A sparse matrix in compressed rows, or its transpose, times a dense one; no gradients."""
     if not compiled.serves(dense):
-        return matrix @ dense
-    found = dense.new_empty(matrix.shape[0], dense.shape[1])
-    numbers = torch.get_num_threads(), *found.shape
-    compiled.call("sparse_product", *numbers, *_parts(matrix), dense.contiguous(), found)
+        return (matrix.transpose(0, 1).to_sparse_csr() if turned else matrix) @ dense
+    (rows, width), dim = matrix.shape, dense.shape[1]
+    found, parts = dense.new_empty(width if turned else rows, dim), _parts(matrix)
+    name, *numbers = ("sparse_product_turned", width) if turned else ("sparse_product",)
+    sizes = torch.get_num_threads(), rows, dim, *numbers
+    compiled.call(name, *sizes, *parts, dense.contiguous(), found)
     return found
 
 

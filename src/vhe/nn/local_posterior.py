@@ -51,15 +51,17 @@ class _Rows:
 
     def matrix(self, chosen: NDArray[np.bool_], place: Vertices, shape: tuple[int, int]):  # type: ignore[no-untyped-def]
         """The chosen entries as a sparse matrix, columns numbered by ``place``."""
-        ends = self.row[chosen], place[self.column[chosen]]
-        return sparse.csr_array((self.weight[chosen], ends), shape=shape)
+        return self._compressed(chosen, place[self.column[chosen]], shape)
 
     def known(self, chosen: NDArray[np.bool_], count: int, table: Tensor) -> Tensor:
         """W z over the chosen entries, z from the table: (count, d)."""
-        starts = np.append(0, np.cumsum(np.bincount(self.row[chosen], minlength=count)))
-        parts = (self.weight[chosen], self.column[chosen], starts)
-        matrix = sparse.csr_array(parts, shape=(count, len(table)))
+        matrix = self._compressed(chosen, self.column[chosen], (count, len(table)))
         return sparse_times(sparse_rows(matrix, table.device), table)
+
+    def _compressed(self, chosen: NDArray[np.bool_], columns: Vertices, shape: tuple[int, int]):  # type: ignore[no-untyped-def]
+        """The chosen entries, which lie row after row, with these columns."""
+        starts = np.append(0, np.cumsum(np.bincount(self.row[chosen], minlength=shape[0])))
+        return sparse.csr_array((self.weight[chosen], columns, starts), shape=shape)
 
 
 class LocalPosterior:
@@ -79,7 +81,7 @@ class LocalPosterior:
         own, place = self._rows(asked), self._place
         place[asked] = np.arange(len(asked))
         inside = place[own.column] >= 0
-        halo = _strongest(own.column[~inside], own.weight[~inside], HALO)
+        halo = _strongest(own.column[~inside], own.weight[~inside], HALO, place)
         place[halo] = len(asked) + np.arange(len(halo))
         near = place[own.column] >= len(asked)
         theirs = self._rows(halo)
@@ -104,16 +106,17 @@ class LocalPosterior:
         lost = np.bincount(own.row[gone], own.weight[gone], len(asked)).astype(np.float32)
 
         answer = sparse.csr_array(across / theirs_diagonal)  # W_RH D_H⁻¹
-        rows, columns = self._torch(across), self._torch(across.T.tocsr())
+        rows = self._torch(across)
         system = Coupling(
             self._torch(kept + answer @ across.T),
             sure[: len(asked)],
             self._column(whole - lost),
         )
         around = around / self._column(theirs_diagonal)
-        z = system.solution(heard + product(around, rows, columns), ROUNDS_LOCAL)
+        z = system.solution(heard + product(rows, around), ROUNDS_LOCAL)
         with torch.no_grad():  # the links of a step come back where the others read
-            around = around + sparse_times(columns, z) / self._column(theirs_diagonal)
+            echo = sparse_times(rows, z, turned=True)
+            around = around + echo / self._column(theirs_diagonal)
             total = heard + sparse_times(self._torch(both), z) + sparse_times(rows, around)
             self.table[torch.from_numpy(asked)] = total / (sure[: len(asked)] + self._column(whole))
             self.table[torch.from_numpy(halo)] = around
@@ -133,10 +136,19 @@ class LocalPosterior:
         return sparse_rows(matrix, self.device)
 
 
-def _strongest(vertices: Vertices, weights: NDArray[np.float32], most: int) -> Vertices:
-    """At most so many of the vertices, those of the largest total weight, sorted."""
-    found, which = np.unique(vertices, return_inverse=True)
-    if len(found) <= most:
-        return found
-    total = np.bincount(which, weights)
-    return np.sort(found[np.argpartition(-total, most)[:most]])
+def _strongest(
+    vertices: Vertices, weights: NDArray[np.float32], most: int, place: Vertices
+) -> Vertices:
+    """At most so many of the vertices, those of the largest total weight, sorted.
+
+    ``place`` (n,) is -1 at all of them, and is so again afterwards.
+    """
+    number = np.arange(len(vertices))
+    place[vertices] = number  # a vertex is known by where it comes last
+    last = place[vertices]
+    place[vertices] = -1
+    found = np.flatnonzero(last == number)
+    if len(found) > most:
+        total = np.bincount(last, weights)[found]
+        found = found[np.argpartition(-total, most)[:most]]
+    return np.sort(vertices[found])
