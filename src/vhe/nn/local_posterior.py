@@ -72,6 +72,7 @@ class LocalPosterior:
         self.precision = prior.precision.cpu().numpy()
         self.starts, self.columns, self.weights, self.entries = prior.compressed()
         self._place = np.full(len(self.precision), -1, dtype=np.int64)
+        self._gone = np.zeros(len(self.columns), dtype=bool)
 
     def mean(self, asked: Vertices, vectors: Tensor, without: Vertices) -> Tensor:
         """Posterior means (k, d) of ``asked`` (k,), sorted, without some links (by number).
@@ -87,7 +88,9 @@ class LocalPosterior:
         theirs = self._rows(halo)
         apart = (place[theirs.column] < 0) | (place[theirs.column] >= len(asked))
 
-        gone = np.isin(own.entry, self.entries[:, without])
+        self._gone[self.entries[:, without]] = True
+        gone = self._gone[own.entry]
+        self._gone[self.entries[:, without]] = False
         both = own.matrix(inside, place, (len(asked),) * 2)
         kept = own.matrix(inside & ~gone, place, (len(asked),) * 2)
         place[halo] -= len(asked)
@@ -105,7 +108,8 @@ class LocalPosterior:
         whole = np.bincount(own.row, own.weight, len(asked)).astype(np.float32)
         lost = np.bincount(own.row[gone], own.weight[gone], len(asked)).astype(np.float32)
 
-        answer = sparse.csr_array(across / theirs_diagonal)  # W_RH D_H⁻¹
+        answer = across.copy()  # W_RH D_H⁻¹
+        answer.data /= theirs_diagonal[answer.indices]
         rows = self._torch(across)
         system = Coupling(
             self._torch(kept + answer @ across.T),

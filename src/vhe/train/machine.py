@@ -1,16 +1,34 @@
-"""What of the machine is used: the device, and how many of its cores."""
+"""What of the machine is used: the device, how many of its cores, and how its memory."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import sys
 from collections.abc import Iterator
+from functools import lru_cache
 
 import torch
 
 from vhe.data.checked import is_whole
 from vhe.errors import VHEError
 from vhe.train import distributed, ranks
+
+KEPT = 256 << 20  # bytes that may be free and stay with the process
+
+
+@lru_cache
+def keep_memory() -> None:
+    """Let the C library keep what is freed, which is what the next step of a training asks for.
+
+    Otherwise the system takes it back and hands it out again page by page, each of them emptied.
+    """
+    with contextlib.suppress(OSError, AttributeError):  # of other systems than Linux
+        if sys.platform == "linux":
+            trim_threshold, mmap_threshold = -1, -3  # as in malloc.h
+            ctypes.CDLL(None).mallopt(trim_threshold, KEPT)
+            ctypes.CDLL(None).mallopt(mmap_threshold, 32 << 20)  # the most that it takes
 
 
 def find_device(name: str) -> torch.device:

@@ -39,6 +39,7 @@ from vhe.nn.pair_model import PairModel
 from vhe.nn.pair_vae import TextPairs
 from vhe.train import distributed, kept
 from vhe.train.checkpoint import claimed, write_folder
+from vhe.train.machine import keep_memory
 
 SOFTNESS = (2.0, 0.0, 1.0, 4.0)  # weights of soft links to choose from, the usual one first
 STRONG, CLEARLY = 8.0, 0.005  # the strength of links where that raises the AUC by so much
@@ -91,6 +92,7 @@ class Trainer:
         writes: bool = True,
         report: Callable[[int, str | None], None] = lambda step, note: None,
     ) -> None:
+        keep_memory()
         config = model.config
         self.model, self.corpus, self.config, self.seed = model, corpus, config, seed
         self.links, self.validation, self.folder, self.report = links, validation, folder, report
