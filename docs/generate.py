@@ -41,6 +41,10 @@ Written by `docs/generate.py` from the measurements of [the results](results/REA
 |---|{rules}
 {rows}
 
+## A C compiler helps
+
+The alignment and the joint posterior take most of a training. Where a C compiler is installed (`cc`, or the one that `CC` names) they run as C, which the first training compiles for the very processor in a few seconds and keeps in the cache (`vhe doctor` names its folder); a step takes about half as long as by torch alone. Without one, or with `VHE_COMPILE=0`, torch does the same work to the same digits that 32 bits have. On a GPU torch does it always.
+
 ## Ratios on your machine
 
 Seconds depend on the machine, ratios hardly. Each of these compares two ways of doing the same thing in one run:

@@ -115,10 +115,13 @@ def _memory() -> dict[str, float | None]:
 def _torch() -> dict[str, Any]:
     import torch
 
+    from vhe.nn import compiled
+
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return {
         "device": device,
         "threads": torch.get_num_threads(),
+        "compiled": compiled.library() is not None,
         "gflops": round(_matrix_rate(device), 1),
     }
 
@@ -168,6 +171,10 @@ def _show(report: dict[str, Any]) -> None:
     if torch := report["torch"]:
         rows += [
             ("device", f"{torch['device']}, {torch['threads']} threads"),
+            (
+                "training",
+                "compiled C" if torch["compiled"] else "torch alone, which is slower: no C compiler",
+            ),
             ("matrix rate", f"{torch['gflops']} GFLOP/s, products of 1024 x 1024 float32"),
         ]
     for name, extra in report["extras"].items():
