@@ -33,7 +33,7 @@ from vhe.nn.graph_prior import (
     sparse_times,
 )
 
-HALO = 1024  # vertices around those asked for that answer at once; the rest waits
+HALO = 256  # vertices around those asked for that answer at once; the rest waits
 ROUNDS_LOCAL = 5  # of conjugate gradients among those asked for
 
 Vertices = NDArray[np.int64]
