@@ -236,6 +236,18 @@ def test_a_damaged_file_is_compiled_again(anew):
 
 
 @needs_compiler
+def test_what_others_could_have_written_is_compiled_again(anew):
+    assert compiled.library() is not None
+    (file,) = (anew / "cache").iterdir()
+    file.chmod(0o777)
+    with pytest.raises(PermissionError, match="not yours alone"):
+        compiled._loaded(file)
+    compiled.library.cache_clear()
+    assert isinstance(compiled.library(), ctypes.CDLL)
+    assert file.stat().st_mode & 0o777 == 0o755
+
+
+@needs_compiler
 def test_a_folder_that_cannot_be_written_is_no_error(anew, monkeypatch):
     (anew / "file").write_text("")
     monkeypatch.setenv("VHE_CACHE", str(anew / "file" / "cache"))

@@ -173,7 +173,9 @@ def _show(report: dict[str, Any]) -> None:
             ("device", f"{torch['device']}, {torch['threads']} threads"),
             (
                 "training",
-                "compiled C" if torch["compiled"] else "torch alone, which is slower: no C compiler",
+                "compiled C"
+                if torch["compiled"]
+                else "torch alone, which is slower: no C compiler",
             ),
             ("matrix rate", f"{torch['gflops']} GFLOP/s, products of 1024 x 1024 float32"),
         ]

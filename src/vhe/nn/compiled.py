@@ -13,6 +13,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 from functools import lru_cache
 from pathlib import Path
@@ -37,13 +38,21 @@ def library() -> ctypes.CDLL | None:
     path = kept_at(compiler)
     try:
         try:
-            return ctypes.CDLL(str(path))
+            return _loaded(path)
         except OSError:  # not there yet, or damaged
             with replacing(path) as partial:
                 _compile(compiler, partial)
-            return ctypes.CDLL(str(path))
+            return _loaded(path)
     except (VHEError, OSError, subprocess.SubprocessError):
         return None
+
+
+def _loaded(path: Path) -> ctypes.CDLL:
+    """The file as functions, unless somebody else could have written it."""
+    status = path.stat()
+    if status.st_uid not in (0, os.getuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(f"{path} is not yours alone")
+    return ctypes.CDLL(str(path))
 
 
 def serves(tensor: Tensor) -> bool:
@@ -85,5 +94,6 @@ def _compile(compiler: str, path: Path) -> None:
     for flags in FLAGS:
         command = [compiler, "-O3", *flags, "-fPIC", "-shared", *sources, "-lm", "-o", str(path)]
         if subprocess.run(command, capture_output=True, timeout=120, check=False).returncode == 0:
+            path.chmod(0o755)
             return
     raise OSError(f"{compiler} cannot compile {sources}")
