@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -328,10 +329,10 @@ def _optimisers(model: PairModel) -> list[torch.optim.Optimizer]:
     rate = model.config.learning_rate
     words, table = model.words.weight, model.structure.weight
     layer_rate = rate * getattr(model, "layer_pace", 1.0)
-    dense = [
-        {"params": [p], "lr": rate if p is words else layer_rate}
-        for p in model.parameters()
-        if p.requires_grad and p is not table
+    layers = [p for p in model.parameters() if p.requires_grad and p is not words]
+    dense: list[dict[str, Any]] = [
+        {"params": [words]},
+        {"params": [p for p in layers if p is not table], "lr": layer_rate},
     ]
     optimisers: list[torch.optim.Optimizer] = [torch.optim.Adam(dense, lr=rate, fused=True)]
     if table.requires_grad:
