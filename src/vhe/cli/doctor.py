@@ -171,7 +171,7 @@ def _show(report: dict[str, Any]) -> None:
     if torch := report["torch"]:
         rows += [
             ("device", f"{torch['device']}, {torch['threads']} threads"),
-            ("training", "compiled C" if torch["compiled"] else "by torch alone: no C compiler"),
+            ("training", "compiled C" if torch["compiled"] else "torch, without compiled C"),
             ("matrix rate", f"{torch['gflops']} GFLOP/s, products of 1024 x 1024 float32"),
         ]
     for name, extra in report["extras"].items():

@@ -72,19 +72,12 @@ static void any_block(long rows, long vecs, long depth, const float *a, long by_
 #undef CASE
 }
 
-/* How many rows to take at once, so that no block is left with few of them. */
-INLINE long even(long rows)
-{
-    long blocks = (rows + ROWS - 1) / ROWS;
-    return blocks ? (rows + blocks - 1) / blocks : 1;
-}
-
 /* out (rows, columns) = a (rows, depth) b (depth, columns), or added to it; columns are a multiple
    of LANES. */
 static void product(long rows, long columns, long depth, const float *a, long by_row, long by_step,
                     const float *b, long by_depth, float *out, long by_out, int add)
 {
-    long step = even(rows);
+    long step = even(rows, ROWS);
     for (long c = 0; c < columns; c += WIDE)
         for (long r = 0; r < rows; r += step)
             any_block(rows - r < step ? rows - r : step, columns - c < WIDE ? 1 : 2, depth,
@@ -174,7 +167,7 @@ static void convolve(const Batch *s, const float *packed, const float *m, long b
                      long channels, float *scratch, float *score, int *winner)
 {
     long tile = s->tile, products = s->products, tiles = (length + tile - 1) / tile;
-    long chunks = up(s->kernels, WIDE) / WIDE, step = even(tiles), usual = tile == 4 && products == 8;
+    long chunks = up(s->kernels, WIDE) / WIDE, step = even(tiles, ROWS), usual = tile == 4 && products == 8;
     float *values = scratch, *found = values + products * tiles * by_row;
     vec *best = at(found + products * ROWS * WIDE);
     lanes *who = (lanes *)(best + tiles * tile);

@@ -65,7 +65,7 @@ class CompiledPlaces(Places):
         self.weights = words.new_zeros(places)
         self.tensors = {
             "words": words.contiguous(),
-            "tokens": self.tokens,
+            "tokens": self.tokens.long(),
             "first": torch.from_numpy(self.first),
             "length": torch.from_numpy(self.length),
             "table": torch.from_numpy(np.cumsum(area) - area),

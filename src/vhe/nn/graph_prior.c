@@ -28,8 +28,7 @@ INLINE void rows_times(int vecs, long first, long last, long dim, const int *sta
 int sparse_product(long threads, long rows, long dim, const int *starts, const int *columns,
                    const float *values, const float *dense, float *out)
 {
-    long vecs = dim / LANES, passes = (vecs + BLOCK - 1) / BLOCK;
-    long step = passes ? (vecs + passes - 1) / passes : 1; /* no pass is left with few of them */
+    long vecs = dim / LANES, step = even(vecs, BLOCK);
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (long k = 0; k < (rows + CHUNK - 1) / CHUNK; k++) {
         long first = k * CHUNK, last = first + CHUNK < rows ? first + CHUNK : rows;

@@ -19,6 +19,12 @@ typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias))
 typedef int lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 INLINE long up(long n, long to) { return (n + to - 1) / to * to; }
+/* How many of them to take at once, `most` at most, so that no turn is left with few. */
+INLINE long even(long count, long most)
+{
+    long turns = (count + most - 1) / most;
+    return turns ? (count + turns - 1) / turns : 1;
+}
 INLINE vec *at(const float *p) { return (vec *)p; }
 INLINE vec either(lanes which, vec one, vec other)
 {
