@@ -80,6 +80,24 @@ def test_two_processes_have_the_gradients_of_one(done, files, program, structure
         torch.testing.assert_close(theirs[name], ours[name], rtol=1e-3, atol=1e-4 * size)
 
 
+def test_sums_are_the_same_in_shared_memory_and_by_messages(done):
+    found = torch.load(done[0] / "gradients.pt")
+    assert found["joint"].keys() == found["spoken"].keys()
+    for name, gradient in found["joint"].items():
+        assert torch.equal(gradient, found["spoken"][name]), name
+
+
+def test_memory_that_is_not_there_is_not_shared(tmp_path, monkeypatch):
+    monkeypatch.setattr(distributed, "SHARED", str(tmp_path))
+    path = Path(distributed._reserved(1000))
+    assert path.stat().st_size == 1000
+    path.unlink()
+    assert distributed._reserved(1 << 60) == ""  # nobody has an exabyte
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(distributed, "SHARED", str(tmp_path / "nowhere"))
+    assert distributed._reserved(1000) == ""
+
+
 def test_both_end_with_the_same_embedding_as_one_process_nearly_has(done, files, program):
     assert not np.load(done[0] / "apart.npy").any()
     network = vhe.TextNetwork.from_files(files / "vertices.csv", files / "edges.csv")

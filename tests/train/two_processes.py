@@ -52,6 +52,9 @@ def undisturbed(network: vhe.TextNetwork, folder: Path) -> None:
     rounds = JointStructure.mean.__defaults__
     with distributed.together():
         found = {kind: gradients(network, kind) for kind in ("joint", "learned")}
+        memory, distributed.SHARED = distributed.SHARED, str(folder / "nowhere")
+        found["spoken"] = gradients(network, "joint")
+        distributed.SHARED = memory
         JointStructure.mean.__defaults__ = rounds
         model = vhe.VHE(random_state=0, verbose=False, **FIT).fit(network)
         agree = distributed.summed(model.embedding_.copy()) / 2 - model.embedding_

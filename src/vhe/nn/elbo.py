@@ -71,7 +71,9 @@ def elbo(
     )
 
 
-def partner_log_probability(codes: Tensor, links: Tensor, scale: Tensor) -> Tensor:
+def partner_log_probability(
+    codes: Tensor, links: Tensor, scale: Tensor, part: tuple[int, int] = (0, 1)
+) -> Tensor:
     """log q(the partner of i is j and of j is i) among all ends of the links (i, j): the mean, ().
 
     With q(w_ij = 1 | x) = sigmoid(scale · cosine + b), independent for each pair, the probability
@@ -79,36 +81,49 @@ def partner_log_probability(codes: Tensor, links: Tensor, scale: Tensor) -> Tens
     b cancels. Both ends ask; the candidates are the ends of all other links, each as often as it
     is one, but neither who asks nor the partner once more. ``links`` (m, 2) are rows of ``codes``
     (vertices, d); 0 for no links.
+
+    With ``part`` = (k, n) only the k-th of n parts of the vertices ask: n results make the mean.
     """
     if not len(links):
         return scale.new_zeros(())
     unit = torch.nn.functional.normalize(codes, dim=1)
     asking, partner = torch.cat([links, links.flip(1)]).T
     often = torch.bincount(partner, minlength=len(codes)).to(unit)
-    total = _LogSumOfOthers.apply(unit, scale, often.log())
+    first, last = (len(codes) * (part[0] + end) // part[1] for end in (0, 1))
+    if part[1] > 1:
+        own = (asking >= first) & (asking < last)
+        asking, partner = asking[own], partner[own]
+    total = _LogSumOfOthers.apply(unit, scale, often, slice(first, last))
     assert isinstance(total, Tensor)
     cosine = (unit[asking] * unit[partner]).sum(dim=1)
-    right = scale * cosine - total[asking]
+    right = scale * cosine - total[asking - first]
     again = (often[partner] - 1) * right.exp()  # the partner at its other places
-    return (right - torch.log1p(-again.clamp(max=0.9999))).mean()
+    return (right - torch.log1p(-again.clamp(max=0.9999))).sum() / (2 * len(links))
 
 
 class _LogSumOfOthers(torch.autograd.Function):
-    """log Σ_u≠v exp(scale · x_v x_u + b_u) for each row v of x (k, d): (k,).
+    """log Σ_u≠v o_u exp(scale · x_v x_u) for some rows v of x (k, d), which have length one.
 
     What is (k, k) is passed over as seldom as can be: it is the largest thing in a step.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, scale: Tensor, b: Tensor) -> Tensor:
-        logits = torch.addmm(b, scale * x, x.T).fill_diagonal_(-torch.inf)
-        total = logits.logsumexp(dim=1)
-        ctx.save_for_backward(x, scale, logits, total)
-        return total
+    def forward(ctx: Any, x: Tensor, scale: Tensor, often: Tensor, rows: slice) -> Tensor:
+        kernel = (x[rows] @ x.T).sub_(1).mul_(scale).exp_()  # 1 at most
+        kernel[:, rows].fill_diagonal_(0)
+        total = (kernel @ often).clamp_(min=torch.finfo(x.dtype).tiny)
+        ctx.save_for_backward(x, often, scale, kernel, total)
+        ctx.rows = rows
+        return scale + total.log()
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        x, scale, logits, total = ctx.saved_tensors
-        share = (logits - total.unsqueeze(1)).exp_().mul_(gradients[0].unsqueeze(1))
-        both = (share + share.T) @ x
-        return scale * both, (both * x).sum() / 2, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, often, scale, kernel, total = ctx.saved_tensors
+        each, own = gradients[0] / total, x[ctx.rows]
+        if len(own) == len(x):  # symmetric
+            to_x = torch.outer(each, often).addr_(often, each).mul_(kernel) @ x
+            return scale * to_x, (to_x * x).sum() / 2, None, None
+        to_own = each.unsqueeze(1) * (kernel @ (often.unsqueeze(1) * x))
+        to_x = often.unsqueeze(1) * (kernel.T @ (each.unsqueeze(1) * own))
+        to_x[ctx.rows] += to_own
+        return scale * to_x, (to_own * own).sum(), None, None

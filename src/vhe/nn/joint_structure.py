@@ -26,6 +26,8 @@ class LeftOut:
     mean: Tensor  # (k, d)
     links: Tensor  # (m, 2)
     vertices: Tensor | None = None  # (k,) whose means they are, sorted; None is all
+    part: tuple[int, int] = (0, 1)  # k and n: of n parts of their ends, the k-th asks for partners
+    weight: float = 1.0  # of what these say, beside the pairs of a batch
 
     def of(self, vertices: Tensor) -> Tensor:
         """The means of some of the vertices."""

@@ -175,14 +175,16 @@ class PairVAE(nn.Module):
         if self.config.link_posterior == "latent":
             if left_out is not None:
                 vertices, places = left_out.links.unique(return_inverse=True)
-                codes = left_out.of(vertices)
+                codes, part, weight = left_out.of(vertices), left_out.part, left_out.weight
             else:  # the mean of a vertex over its pairs, of which only the direction counts
                 rows = (known & (links > 0)).nonzero().squeeze(1)
                 vertices, places = torch.stack([i, j])[:, rows].unique(return_inverse=True)
                 means = torch.cat([q.linked.mean_i[rows], q.linked.mean_j[rows]])
                 codes = means.new_zeros(len(vertices), means.shape[1])
                 codes, places = codes.index_add(0, places.flatten(), means), places.T
-            partner = partner_log_probability(codes, places, self.integrator.link_scale.exp())
+                part, weight = (0, 1), 1.0
+            scale = self.integrator.link_scale.exp()
+            partner = weight * partner_log_probability(codes, places, scale, part)
         return elbo(
             links=links,
             known=known,

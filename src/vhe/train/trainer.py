@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ class Trainer:
             step_links=config.step_links if config.structure == "joint" else 0,
         )
         self.steps = max(config.steps, math.ceil(config.epochs * self.sampler.steps_in_epoch))
-        self.optimisers = _optimisers(model)
+        self.optimisers, self.gradients = _optimisers(model), distributed.Gradients(model)
         self.state = TrainingState()
         self.best: dict[str, Tensor] = {}
         self.structure: JointStructure | None = None
@@ -185,7 +185,7 @@ class Trainer:
         """One step of the optimisers; returns the mean of each term of the bound."""
         for optimiser in self.optimisers:
             optimiser.zero_grad(set_to_none=True)
-        means = distributed.add_gradients(self.model, self.backward(self.sampler.batch(step), step))
+        means = self.gradients.add(self.backward(self.sampler.batch(step), step))
         if math.isfinite(sum(means.values())):
             for optimiser in self.optimisers:
                 optimiser.step()
@@ -211,6 +211,8 @@ class Trainer:
         left_out = None
         if self.structure is not None:  # a link that is learned from must not be read from
             left_out = self.structure.leaving_out(self.sampler.link_numbers(step), readers)
+            part = distributed.rank(), distributed.size()
+            left_out = replace(left_out, part=part, weight=1 / weight)  # all parts count the same
         terms = self.model.loss(parts, noise, left_out)
         means = {name: weight * mean for name, mean in terms.means().items()}
         if math.isfinite(sum(means.values())):
