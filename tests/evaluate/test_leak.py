@@ -34,6 +34,7 @@ SMALL: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("pwa", "cane", "wane", "cene", "dmte"), NEURAL),
     **{name: NEURAL for name in METHODS if name.endswith(("-text", "-mlp")) and name[0] in "cwp"},
     "vhe": {**NEURAL, "latent_dim": 8, "hidden_dim": 8, "batch_size": 32, "threads": 1},
+    "vhe-texts": {**NEURAL, "latent_dim": 8, "hidden_dim": 8, "batch_size": 32, "threads": 1},
     "vhe-pairs": {**NEURAL, "latent_dim": 8, "hidden_dim": 8, "batch_size": 32},
     "vhe-paper": {**NEURAL, "latent_dim": 16, "hidden_dim": 8, "batch_size": 32, "epochs": 0.0},
     "mmb": {"blocks": 3, "steps": 5},

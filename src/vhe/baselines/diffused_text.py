@@ -3,7 +3,7 @@ nothing to learn and takes a second, and is hard to beat."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class DiffusedText(CosineMethod):
     rounds : of diffusion; a text reaches as many links far.
     random_state : seed of the LSA.
     """
+
+    reads_all_texts: ClassVar = True
 
     def __init__(self, *, dimensions: int = 300, rounds: int = 8, random_state: int = 0) -> None:
         self.dimensions = dimensions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class TFIDF:
     """Cosine of TF-IDF rows; ``embedding_`` is sparse, (n, words), its rows of unit length."""
 
+    reads_all_texts: ClassVar = True
     embedding_: sparse.csr_array
 
     def fit(self, network: TextNetwork) -> Self:

@@ -2,7 +2,8 @@
 contextual baselines in the paper's comparison (section 4).
 
 † (`…Text`) uses the text half only; ‡ (`…MLP`) predicts the structure half from the text half, by
-an MLP with one hidden layer that was fitted on the vertices of the training network.
+an MLP with one hidden layer that was fitted on the vertices of the training network. And VHE where
+the texts were there, and only the links were not.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from vhe.data.pairs import LinkSet, stream
 from vhe.data.text import Corpus
 from vhe.evaluate.contract import CosineMethod
 from vhe.infer.embed import local_embedding
+from vhe.model import VHE
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
@@ -160,3 +162,10 @@ class PWAMLP(PredictedStructure):
     """PWA‡"""
 
     method = PWA
+
+
+class VHEOfAllTexts(VHE):
+    """VHE fitted to all texts at once, as TF-IDF and diffused text are: an unseen vertex is one
+    without a link."""
+
+    reads_all_texts: ClassVar = True

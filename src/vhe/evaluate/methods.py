@@ -20,6 +20,7 @@ METHODS: Mapping[str, str] = {  # where each is: module:class, or a function tha
     "vhe": "vhe.model:VHE",
     "vhe-pairs": "vhe.evaluate.methods:pairwise_vhe",
     "vhe-paper": "vhe.evaluate.methods:paper_vhe",
+    "vhe-texts": "vhe.baselines.unseen:VHEOfAllTexts",
     "pwa": "vhe.baselines.pwa:PWA",
     "mmb": "vhe.baselines.mmb:MMB",
     "line": "vhe.baselines.line:LINE",

@@ -22,7 +22,7 @@ class GrowingMethod(Method, Protocol):
 
 def check_unseen(name: str, method: Method) -> None:
     """Raise `VHEError` for a method that has nothing to say about a vertex it was not fitted on."""
-    if not (_grows(method) or _needs_all_texts(method)):
+    if not (_reads_all_texts(method) or _grows(method)):
         raise VHEError(
             f"{name} cannot embed a vertex that was not there at training: leave it out of unseen."
         )
@@ -31,16 +31,16 @@ def check_unseen(name: str, method: Method) -> None:
 def fit_unseen(method: Method, test: UnseenTest) -> Method:
     """Fit a method on the seen vertices and give it the texts of the unseen ones.
 
-    The answer scores by the vertex numbers of ``test.network``. TF-IDF and diffused text have
-    nothing that could be fitted beforehand: they are given all texts at once, and the edges among
-    seen vertices.
+    The answer scores by the vertex numbers of ``test.network``. A method that ``reads_all_texts``,
+    as TF-IDF does, is given them at once, with the edges among seen vertices.
     """
     check_unseen(type(method).__name__, method)
-    if _grows(method):
-        unseen = test.unseen
-        method.fit(test.train).add_vertices(dict(zip(unseen.ids, unseen.texts, strict=True)))
-        return method
-    return method.fit(test.network.with_edges(test.train.edges))
+    if _reads_all_texts(method):
+        return method.fit(test.network.with_edges(test.train.edges))
+    assert _grows(method)
+    unseen = test.unseen
+    method.fit(test.train).add_vertices(dict(zip(unseen.ids, unseen.texts, strict=True)))
+    return method
 
 
 def evaluate_unseen(method: Method, test: UnseenTest) -> LinkScores:
@@ -59,8 +59,5 @@ def _grows(method: Method) -> TypeGuard[GrowingMethod]:
     return hasattr(method, "add_vertices")
 
 
-def _needs_all_texts(method: Method) -> bool:
-    from vhe.baselines.diffused_text import DiffusedText
-    from vhe.baselines.tfidf import TFIDF
-
-    return isinstance(method, TFIDF | DiffusedText)
+def _reads_all_texts(method: Method) -> bool:
+    return getattr(method, "reads_all_texts", False)

@@ -27,6 +27,7 @@ OWN_NAMES = {
     "vhe": "VHE",
     "vhe-pairs": "VHE, pair by pair",
     "vhe-paper": "VHE, paper's settings",
+    "vhe-texts": "VHE, all texts read",
     "tfidf": "TF-IDF",
     "diffused-text": "Diffused text",
 }
