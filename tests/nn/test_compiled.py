@@ -12,7 +12,8 @@ from tests.nn.test_alignment import straightforward
 
 from vhe.nn import compiled
 from vhe.nn.alignment import PhraseToWordAlignment
-from vhe.nn.graph_prior import Coupling, sparse_times
+from vhe.nn.graph_prior import Coupling
+from vhe.nn.sparse import sparse_times
 
 CLOSE = {"rtol": 2e-4, "atol": 2e-5}
 needs_compiler = pytest.mark.skipif(compiled.library() is None, reason="no C compiler here")

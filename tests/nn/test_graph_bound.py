@@ -179,7 +179,7 @@ def test_a_fit_tells_the_evidence_of_its_texts(hasty, network):
     model = hasty(softness=0.0, strength=2.0).fit(network)
     told = model.result_["graph_bound"]
     assert told["total"] == told["reconstruction"] - told["kl"]
-    words = model._model.words.weight[1:].detach()
+    words = model._model.words.weight.detach()
     codes = TextCodes(model._corpus, words.device)(words).double()
     a = GraphPrior(network.links, model._corpus.lengths).coupling()
     exact = Coupling(a.matrix.double(), a.precision.double(), (a.diagonal - a.precision).double())

@@ -205,10 +205,10 @@ CORPUS = Corpus.build(TEXTS, min_count=1)
 
 def test_text_codes_add_damped_words_at_the_length_of_the_prior_half_centred():
     rng = np.random.default_rng(0)
-    vectors = torch.from_numpy(rng.normal(size=(len(CORPUS.vocabulary), 5)).astype(np.float32))
+    vectors = torch.from_numpy(rng.normal(size=(1 + len(CORPUS.vocabulary), 5)).astype(np.float32))
     vectors.requires_grad_()
     found = TextCodes(CORPUS, torch.device("cpu"))(vectors)
-    number = {word: k for k, word in enumerate(CORPUS.vocabulary)}
+    number = {word: k for k, word in enumerate(CORPUS.vocabulary, 1)}
     rows = []
     for text in TEXTS:
         words = tokenize(text)
@@ -229,7 +229,9 @@ def test_text_codes_add_damped_words_at_the_length_of_the_prior_half_centred():
 def test_a_text_without_a_word_has_a_short_code_of_its_own():
     texts = ["", "cats purr", "", "dogs bark", "cats bark", ""]
     corpus = Corpus.build(texts, min_count=1)
-    vectors = torch.randn(len(corpus.vocabulary), 50, generator=torch.Generator().manual_seed(1))
+    vectors = torch.randn(
+        1 + len(corpus.vocabulary), 50, generator=torch.Generator().manual_seed(1)
+    )
     codes = TextCodes(corpus, torch.device("cpu"))
     found, silent = codes(vectors), [0, 2, 5]
     center = 2 * (codes._scaled(vectors, codes.all) - found)[1]
@@ -270,7 +272,7 @@ SOME_LINKS = np.array([[0, 3], [0, 5], [1, 5], [2, 4]])
 def test_joint_structure_is_the_posterior_of_the_models_texts(joint):
     joint.use(SOME_LINKS, 1.0)
     joint.store()
-    codes = joint.codes(joint.model.words.weight[1:])
+    codes = joint.codes(joint.model.words.weight)
     speaking = np.array([0, 1, 3, 4, 5])
     pairs, cosine = near_texts(codes.detach().numpy()[speaking])
     prior = GraphPrior(SOME_LINKS, CORPUS.lengths, (speaking[pairs], cosine), 1.0)

@@ -24,7 +24,7 @@ def graph(monkeypatch):
     corpus = Corpus.build(texts, min_count=1)
     links = np.unique(np.sort(rng.integers(N, size=(50, 2)), axis=1), axis=0)
     links = links[links[:, 0] < links[:, 1]]
-    vectors = torch.from_numpy(rng.normal(size=(len(corpus.vocabulary), D)).astype(np.float32))
+    vectors = torch.from_numpy(rng.normal(size=(1 + len(corpus.vocabulary), D)).astype(np.float32))
     codes = TextCodes(corpus, torch.device("cpu"))
     prior = GraphPrior(links, corpus.lengths, near_texts(codes(vectors).numpy(), 3), 1.0)
     return prior, codes, vectors, whole(prior, codes(vectors))

@@ -15,8 +15,8 @@
 #define ALIGNED 16 /* rows of M and of the kernels are as long as a multiple of this */
 
 typedef struct {
-    long pairs, dim, threads;
-    const float *words;  /* (V, dim) */
+    long pairs, dim, vocabulary, threads;
+    const float *words;  /* (vocabulary, dim) */
     const long *tokens;  /* (places,) of the first texts of all pairs, then of the second */
     const long *first;   /* (2 pairs,) the first place of each text */
     const long *length;  /* (2 pairs,) up to the last word */
@@ -317,31 +317,66 @@ static void words_of(const Batch *s, long text, long dim, const float *gradient,
         const float *word = s->words + s->tokens[place] * s->dim;
         for (long c = 0; c < s->dim; c++) {
             words[a * dim + c] = word[c];
-            to_each[place * dim + c] = s->weights[place] * gradient[c];
+            to_each[a * dim + c] = s->weights[place] * gradient[c];
         }
-        for (long c = s->dim; c < dim; c++) words[a * dim + c] = to_each[place * dim + c] = 0;
+        for (long c = s->dim; c < dim; c++) words[a * dim + c] = to_each[a * dim + c] = 0;
     }
 }
 
-/* The gradients of words (V, dim) and kernels (threads, kernels, width, longest), both zero before,
-   from that of the texts (2 pairs, dim). `to_each` (places, dim up to ALIGNED) is room. Whether
-   there was memory enough. */
-int align_back(const Batch *s, const float *gradient, float *to_each, float *to_words,
-               float *to_kernels)
+/* What the words of a thread's pairs get: a row for each that occurs there. */
+typedef struct {
+    long count;
+    int *row;   /* (vocabulary,) which one it is, or -1 */
+    float *sum; /* (count, dim up to ALIGNED) */
+} Sums;
+
+static int prepare(const Batch *s, long dim, Sums *own)
+{
+    long most = 0;
+    for (long text = 0; text < 2 * s->pairs; text++) most += s->length[text];
+    if (most > s->vocabulary) most = s->vocabulary;
+    own->row = malloc(sizeof(int) * s->vocabulary);
+    own->sum = malloc(sizeof(float) * most * dim);
+    if (own->row) memset(own->row, -1, sizeof(int) * s->vocabulary);
+    return own->row && own->sum;
+}
+
+static void add(const Batch *s, long text, long dim, const float *to_each, Sums *own)
+{
+    for (long a = 0; a < s->length[text]; a++) {
+        long token = s->tokens[s->first[text] + a];
+        if (token == 0) continue;
+        const float *from = to_each + a * dim;
+        int new = own->row[token] < 0;
+        if (new) own->row[token] = own->count++;
+        float *sum = own->sum + own->row[token] * dim;
+        if (new)
+            memcpy(sum, from, sizeof(float) * dim);
+        else
+            for (long c = 0; c < dim; c += LANES) *at(sum + c) += *at(from + c);
+    }
+}
+
+/* The gradients of words (vocabulary, dim) and kernels (threads, kernels, width, longest), of which
+   the second is zero before, from that of the texts (2 pairs, dim). Whether there was memory
+   enough. */
+int align_back(const Batch *s, const float *gradient, float *to_words, float *to_kernels)
 {
     long dim = up(s->dim, ALIGNED);
-    int enough = 1;
+    Sums *sums = calloc(s->threads, sizeof(Sums));
+    int enough = sums != NULL;
 #pragma omp parallel num_threads(s->threads) reduction(&& : enough)
     {
-        float *words_i = malloc(sizeof(float) * s->longest * (2 * dim + 3 * s->longest));
+        float *words_i = malloc(sizeof(float) * s->longest * (4 * dim + 3 * s->longest));
         float *words_j = words_i + s->longest * dim, *turned = words_j + s->longest * dim;
         float *to_m = turned + s->longest * s->longest, *to_turned = to_m + s->longest * s->longest;
+        float *to_i = to_turned + s->longest * s->longest, *to_j = to_i + s->longest * dim;
         long me = 0;
 #ifdef _OPENMP
         me = omp_get_thread_num();
 #endif
         float *mine = to_kernels + me * s->kernels * s->width * s->longest;
-        enough = words_i != NULL;
+        enough = sums && words_i && prepare(s, dim, sums + me);
 #pragma omp for schedule(static, 1)
         for (long n = 0; n < s->pairs; n++) {
             if (!enough) continue;
@@ -356,22 +391,28 @@ int align_back(const Batch *s, const float *gradient, float *to_each, float *to_
             spread(s, j, of_j, turned, by_i, up(li, LANES), to_turned, mine);
             for (long a = 0; a < li; a++)
                 for (long b = 0; b < lj; b++) to_m[a * by_j + b] += to_turned[b * by_i + a];
-            words_of(s, i, dim, of_i, words_i, to_each);
-            words_of(s, j, dim, of_j, words_j, to_each);
-            product(li, dim, lj, to_m, by_j, 1, words_j, dim, to_each + s->first[i] * dim, dim, 1);
-            product(lj, dim, li, to_m, 1, by_j, words_i, dim, to_each + s->first[j] * dim, dim, 1);
+            words_of(s, i, dim, of_i, words_i, to_i);
+            words_of(s, j, dim, of_j, words_j, to_j);
+            product(li, dim, lj, to_m, by_j, 1, words_j, dim, to_i, dim, 1);
+            product(lj, dim, li, to_m, 1, by_j, words_i, dim, to_j, dim, 1);
+            add(s, i, dim, to_i, sums + me);
+            add(s, j, dim, to_j, sums + me);
         }
         free(words_i);
     }
-    /* each thread has words of its own: no two add to the same, and the order is always the same */
-#pragma omp parallel for num_threads(s->threads) schedule(static, 1)
-    for (long part = 0; part < s->threads; part++)
-        for (long text = 0; text < 2 * s->pairs; text++)
-            for (long place = s->first[text]; place < s->first[text] + s->length[text]; place++) {
-                long token = s->tokens[place];
-                if (token == 0 || token % s->threads != part) continue;
-                for (long c = 0; c < s->dim; c++)
-                    to_words[token * s->dim + c] += to_each[place * dim + c];
-            }
+    /* always in the same order */
+#pragma omp parallel for num_threads(s->threads)
+    for (long token = 0; token < s->vocabulary; token++) {
+        float *to = to_words + token * s->dim;
+        memset(to, 0, sizeof(float) * s->dim);
+        for (long part = 0; enough && part < s->threads; part++) {
+            const Sums *from = sums + part;
+            if (!from->row || from->row[token] < 0) continue;
+            const float *sum = from->sum + from->row[token] * dim;
+            for (long c = 0; c < s->dim; c++) to[c] += sum[c];
+        }
+    }
+    for (long part = 0; sums && part < s->threads; part++) free(sums[part].row), free(sums[part].sum);
+    free(sums);
     return enough;
 }

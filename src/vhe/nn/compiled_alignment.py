@@ -23,7 +23,10 @@ def serves(words: Tensor, filtering: Filtering) -> bool:
     return compiled.serves(words) and len(filtering.of_rows) <= MOST_PRODUCTS
 
 
-_NUMBERS = ("pairs", "dim", "threads", "kernels", "width", "longest", "tile", "products")
+_NUMBERS = {
+    *("pairs", "dim", "vocabulary", "threads"),
+    *("kernels", "width", "longest", "tile", "products"),
+}
 
 
 class _Batch(ctypes.Structure):
@@ -32,7 +35,8 @@ class _Batch(ctypes.Structure):
     _fields_ = tuple(
         (name, ctypes.c_long if name in _NUMBERS else ctypes.c_void_p)
         for name in (
-            *("pairs", "dim", "threads", "words", "tokens", "first", "length", "table"),
+            *("pairs", "dim", "vocabulary", "threads"),
+            *("words", "tokens", "first", "length", "table"),
             *("kernels", "width", "longest", "kernel"),
             *("tile", "products", "to_outputs", "of_kernels", "of_rows"),
             *("similarity", "scores", "weights", "winner", "texts"),
@@ -54,6 +58,7 @@ class CompiledPlaces(Places):
         self.numbers = {
             "pairs": pairs,
             "dim": words.shape[1],
+            "vocabulary": len(words),
             "threads": torch.get_num_threads(),
             "kernels": len(kernels),
             "width": kernels.shape[1],
@@ -99,11 +104,10 @@ class Align(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         words, kernels = ctx.saved_tensors
         places = ctx.places
-        gradient, to_words = torch.cat(gradients), torch.zeros_like(words)
+        gradient, to_words = torch.cat(gradients), torch.empty_like(words)
         kernel = places.tensors["kernel"]
         to_kernels = kernel.new_zeros(places.numbers["threads"], *kernel.shape)
-        room = words.new_empty(len(places.tokens), _up(words.shape[1]))
-        places.call("align_back", gradient, room, to_words, to_kernels)
+        places.call("align_back", gradient, to_words, to_kernels)
         summed = torch.zeros_like(kernels)
         longest = min(kernels.shape[2], kernel.shape[2])
         summed[:, :, :longest] = to_kernels.sum(0)[:, :, :longest]

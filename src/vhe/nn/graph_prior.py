@@ -13,6 +13,7 @@ texts are near count too, softly: the mixture over unknown edges in expectation.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from torch import Tensor
 
 from vhe.data.text import Corpus
 from vhe.nn import compiled
+from vhe.nn.sparse import parts, product, sparse_rows, sparse_times
 from vhe.nn.starts import word_counts
 
 STRENGTH = 2.0  # of a link, usually
@@ -45,9 +47,12 @@ class TextCodes:
     """
 
     def __init__(self, corpus: Corpus, device: torch.device) -> None:
-        self.counts = word_counts(corpus)  # (n, V)
-        self.counts.data = 1 + np.log(self.counts.data)
-        self.silent = np.diff(self.counts.indptr) == 0  # (n,)
+        counts = word_counts(corpus)
+        damped, (n, words) = 1 + np.log(counts.data), counts.shape
+        self.counts = sparse.csr_array(  # the first column is that of padding, which no text has
+            (damped, counts.indices + 1, counts.indptr), shape=(n, words + 1)
+        )
+        self.silent = np.diff(counts.indptr) == 0  # (n,)
         self.device = device
         self.all = self._words_of(slice(None))
         speaking = np.flatnonzero(~self.silent)
@@ -56,8 +61,9 @@ class TextCodes:
         self._own: Tensor | None = None
 
     def __call__(self, vectors: Tensor) -> Tensor:
-        """Codes (n, d) for word vectors (V, d)."""
-        codes = self._scaled(vectors, self.all)
+        """Codes (n, d) for the vectors of padding and of all words (1 + V, d)."""
+        learns = vectors.requires_grad and torch.is_grad_enabled()
+        codes = self._scaled(vectors, self.all, self._turned if learns else None)
         center = codes.sum(dim=0) / max(1, len(codes) - self.silent.sum())
         return self._off_center(codes, center, np.arange(len(codes)))
 
@@ -73,6 +79,8 @@ class TextCodes:
 
     def _off_center(self, codes: Tensor, center: Tensor, texts: NDArray[np.int64]) -> Tensor:
         rows = np.flatnonzero(self.silent[texts])
+        if not len(rows):
+            return codes - center / 2
         if self._own is None:
             shape = int(self.silent.sum()), codes.shape[1]
             self._own = torch.randn(shape, generator=torch.Generator().manual_seed(0))
@@ -80,14 +88,36 @@ class TextCodes:
         own = USUAL * center + OWN * self._own[torch.from_numpy(which)].to(codes)
         return (codes - center / 2).index_copy(0, torch.from_numpy(rows).to(codes.device), own)
 
+    @cached_property
+    def _turned(self) -> Tensor:
+        """Counts (1 + V, n)."""
+        return sparse_rows(self.counts.T.tocsr(), self.device)
+
     def _words_of(self, texts: NDArray[np.int64] | slice) -> Tensor:
-        """Counts (k, V)."""
+        """Counts (k, 1 + V)."""
         return sparse_rows(self.counts[texts], self.device)
 
-    def _scaled(self, vectors: Tensor, words: Tensor) -> Tensor:
-        totals = product(words, vectors)
-        length = totals.norm(dim=1, keepdim=True).clamp(min=1e-12)
-        return totals / length * vectors.shape[1] ** 0.5
+    def _scaled(self, vectors: Tensor, words: Tensor, turned: Tensor | None = None) -> Tensor:
+        scaled = _Scaled.apply(product(words, vectors, turned))
+        assert isinstance(scaled, Tensor)
+        return scaled
+
+
+class _Scaled(torch.autograd.Function):
+    """Rows (n, d) at the length √d."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        scale = rows.shape[1] ** 0.5 / rows.norm(dim=1, keepdim=True).clamp(min=1e-12)
+        scaled = rows * scale
+        ctx.save_for_backward(scaled, scale)
+        return scaled
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        scaled, scale = ctx.saved_tensors
+        along = torch.linalg.vecdot(gradients[0], scaled).unsqueeze(1) / scaled.shape[1]
+        return torch.addcmul(gradients[0], scaled, along, value=-1).mul_(scale)
 
 
 class GraphPrior:
@@ -199,7 +229,7 @@ class Coupling:
         """The same by graph_prior.c."""
         z = torch.empty_like(b)
         numbers = torch.get_num_threads(), *b.shape, rounds
-        compiled.call("solve", *numbers, *_parts(self.matrix), self.diagonal.contiguous(), b, z)
+        compiled.call("solve", *numbers, *parts(self.matrix), self.diagonal.contiguous(), b, z)
         return z
 
     def variance(self, seed: int, probes: int = PROBES) -> Tensor:
@@ -233,26 +263,6 @@ class _Solution(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         return ctx.coupling.solve(gradients[0], ctx.rounds), None, None
-
-
-def product(matrix: Tensor, dense: Tensor) -> Tensor:
-    """A sparse matrix in compressed rows times a dense one, with gradients for the dense one."""
-    found = _Product.apply(matrix, dense)
-    assert isinstance(found, Tensor)
-    return found
-
-
-class _Product(torch.autograd.Function):
-    """torch has no gradient for this that keeps to compressed rows."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: Tensor, dense: Tensor) -> Tensor:
-        ctx.matrix = matrix
-        return sparse_times(matrix, dense)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
-        return None, sparse_times(ctx.matrix, gradients[0], turned=True)
 
 
 def near_texts(
@@ -300,32 +310,3 @@ def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     near = (centers @ centers.T).topk(min(CLUSTERS_NEAR, count), dim=1).indices
     for own, others in zip(members, near.tolist(), strict=True):
         yield own, torch.cat([members[k] for k in {*others}])
-
-
-def sparse_times(matrix: Tensor, dense: Tensor, turned: bool = False) -> Tensor:
-    """A sparse matrix in compressed rows, or its transpose, times a dense one; no gradients."""
-    if not compiled.serves(dense):
-        return (matrix.transpose(0, 1).to_sparse_csr() if turned else matrix) @ dense
-    (rows, width), dim = matrix.shape, dense.shape[1]
-    found, parts = dense.new_empty(width if turned else rows, dim), _parts(matrix)
-    name, *numbers = ("sparse_product_turned", width) if turned else ("sparse_product",)
-    sizes = torch.get_num_threads(), rows, dim, *numbers
-    compiled.call(name, *sizes, *parts, dense.contiguous(), found)
-    return found
-
-
-def _parts(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Where the rows of a sparse matrix start, its columns and its values, as graph_prior.c has
-    them."""
-    return matrix.crow_indices().int(), matrix.col_indices().int(), matrix.values().float()
-
-
-def sparse_rows(matrix: sparse.csr_array, device: torch.device) -> Tensor:
-    """A sparse matrix of scipy as one of torch, in compressed rows."""
-    return torch.sparse_csr_tensor(
-        torch.from_numpy(matrix.indptr.astype(np.int32, copy=False)),
-        torch.from_numpy(matrix.indices.astype(np.int32, copy=False)),
-        torch.from_numpy(matrix.data.astype(np.float32, copy=False)),
-        matrix.shape,
-        check_invariants=False,
-    ).to(device)

@@ -46,7 +46,7 @@ class JointStructure:
         self.model, self.corpus = model, corpus
         self.codes = TextCodes(corpus, model.words.weight.device)
         with torch.no_grad():
-            codes = self.codes(model.words.weight[1:]).cpu().numpy()
+            codes = self.codes(model.words.weight).cpu().numpy()
         speaking = np.flatnonzero(~self.codes.silent)
         pairs, cosine = near_texts(codes[speaking])
         self.near = speaking[pairs], cosine
@@ -80,7 +80,7 @@ class JointStructure:
         if self.local is None:
             return LeftOut(self.mean(numbers), links)
         asked = np.unique(np.append(ends, [] if readers is None else readers).astype(np.int64))
-        mean = self.local.mean(asked, self.model.words.weight[1:], numbers)
+        mean = self.local.mean(asked, self.model.words.weight, numbers)
         return LeftOut(mean, links, torch.from_numpy(asked).to(device))
 
     def mean(
@@ -88,7 +88,7 @@ class JointStructure:
     ) -> Tensor:
         """The posterior means (n, d), without some links (by number) while training on them."""
         assert self.prior is not None, "call use() first"
-        codes = self.codes(self.model.words.weight[1:])
+        codes = self.codes(self.model.words.weight)
         return self.prior.coupling(without).posterior_mean(codes, rounds)
 
     @torch.no_grad()
@@ -115,6 +115,6 @@ class JointStructure:
     def bound(self, seed: int) -> dict[str, float]:
         """The evidence lower bound of the means in the model's table, in nats a vertex."""
         assert self.prior is not None, "call use() first"
-        codes = self.codes(self.model.words.weight[1:])
+        codes = self.codes(self.model.words.weight)
         mean, coupling = self.model.structure.weight, self.prior.coupling()
         return graph_bound(codes, mean, coupling, seed).record()

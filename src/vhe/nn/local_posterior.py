@@ -24,14 +24,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from vhe.nn.graph_prior import (
-    Coupling,
-    GraphPrior,
-    TextCodes,
-    product,
-    sparse_rows,
-    sparse_times,
-)
+from vhe.nn.graph_prior import Coupling, GraphPrior, TextCodes
+from vhe.nn.sparse import product, sparse_rows, sparse_times
 
 HALO = 256  # vertices around those asked for that answer at once; the rest waits
 ROUNDS_LOCAL = 5  # of conjugate gradients among those asked for
@@ -77,7 +71,7 @@ class LocalPosterior:
     def mean(self, asked: Vertices, vectors: Tensor, without: Vertices) -> Tensor:
         """Posterior means (k, d) of ``asked`` (k,), sorted, without some links (by number).
 
-        Gradients go to the word vectors (V, d) by the texts of those asked and of their halo.
+        Gradients go to the word vectors (1 + V, d) by the texts of those asked and of their halo.
         """
         own, place = self._rows(asked), self._place
         place[asked] = np.arange(len(asked))
