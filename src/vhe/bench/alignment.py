@@ -21,7 +21,8 @@ from vhe.nn.pair_vae import PairVAE, TextPairs
 from vhe.nn.places import Texts
 from vhe.train.trainer import Trainer
 
-PAIRS, AT_ONCE = 128, 32  # pairs a step, and how many of them the straightforward way pads together
+PAIRS, LARGE = 128, 1024  # pairs a step, by default and where there are many
+AT_ONCE = 32  # how many of them the straightforward way pads together
 OPERATIONS = 4000  # for each word of one text and word of the other: 200 kernels of width 5
 
 
@@ -131,26 +132,39 @@ def alignment(network: TextNetwork, rounds: int) -> dict[str, float]:
 
 
 def step(network: TextNetwork, rounds: int) -> dict[str, float]:
-    """A whole training step as it is by default: the share of the matrix rate, and the loader's."""
-    trainer = trainer_of(network)
+    """A whole training step as it is by default: the share of the matrix rate, and the loader's.
+
+    Large steps are the same with more pairs: what a step does once weighs less there.
+    """
+    trainer, large = (
+        trainer_of(network, VHEConfig(softness=2.0, batch_size=pairs)) for pairs in (PAIRS, LARGE)
+    )
     numbers = iter(range(10**9))
     parts = _loading(trainer)
     took = in_turns(
         {
             "step": lambda: trainer._step(next(numbers)),
+            "large": lambda: large._step(next(numbers)),
             "matrix": matrix_product(),
             "loader": lambda: parts(next(numbers)),
         },
         rounds,
     )
-    lengths, pairs = trainer.corpus.lengths, trainer.sampler.batch(0)
-    work = OPERATIONS * float((lengths[pairs.i] * lengths[pairs.j]).sum())
+    rate = MATRIX_WORK / took["matrix"]
     return {
-        "pairs a second": len(pairs) / took["step"],
-        "matrix Gflop/s": MATRIX_WORK / took["matrix"] / 1e9,
-        "share of the matrix rate": work / took["step"] / (MATRIX_WORK / took["matrix"]),
+        "pairs a second": len(trainer.sampler.batch(0)) / took["step"],
+        "matrix Gflop/s": rate / 1e9,
+        "share of the matrix rate": _work(trainer) / took["step"] / rate,
+        f"share with {LARGE:,} pairs a step": _work(large) / took["large"] / rate,
         "loader's share of a step": took["loader"] / took["step"],
     }
+
+
+def _work(trainer: Trainer) -> float:
+    """Useful operations of a step, the mean of some."""
+    lengths = trainer.corpus.lengths
+    batches = [trainer.sampler.batch(number) for number in range(8)]
+    return OPERATIONS * float(np.mean([(lengths[b.i] * lengths[b.j]).sum() for b in batches]))
 
 
 def _loading(trainer: Trainer) -> Callable[[int], None]:

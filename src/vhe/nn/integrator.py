@@ -41,9 +41,9 @@ def _mix(one: Tensor, other: Tensor, share: Tensor) -> Tensor:
     return other if one is other else other + share.unsqueeze(1) * (one - other)
 
 
-def _ends(both: Tensor) -> tuple[Tensor, Tensor]:
+def ends(both: Tensor) -> tuple[Tensor, Tensor]:
     """What belongs to the first ends of the pairs, and to the second ones."""
-    first, second = both.tensor_split(2)
+    first, second = both.unflatten(0, (2, len(both) // 2)).unbind()  # gradients in one piece
     return first, second
 
 
@@ -100,17 +100,17 @@ class Integrator(nn.Module):
         if not self.own:
             seen = [text, torch.cat([text_j, text_i]), h, torch.cat([h_j, h_i])]
         hidden = torch.tanh(self.hidden(torch.cat(seen, dim=1)))
-        base, both = self._base(text, h), sum(_ends(hidden)) / 2
+        base, both = self._base(text, h), sum(ends(hidden)) / 2
         linked = PairGaussian(
-            *_ends(self.means(hidden) + base),
-            *_ends(limited_log_variance(self.log_variances(hidden))),
+            *ends(self.means(hidden) + base),
+            *ends(limited_log_variance(self.log_variances(hidden))),
             limited_gamma(self.gamma(both)),
         )
         unlinked = linked.uncorrelated()
         if not self.shared_posterior:
             unlinked = PairGaussian(
-                *_ends(self.means_unlinked(hidden) + base),
-                *_ends(limited_log_variance(self.log_variances_unlinked(hidden))),
+                *ends(self.means_unlinked(hidden) + base),
+                *ends(limited_log_variance(self.log_variances_unlinked(hidden))),
             )
         if self.link is not None:
             logit = self.link(both).squeeze(1)

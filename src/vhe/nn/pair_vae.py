@@ -17,7 +17,7 @@ from vhe.nn.alignment import PhraseToWordAlignment
 from vhe.nn.decoder import GaussianDecoder, MultinomialDecoder, pool
 from vhe.nn.elbo import ElboTerms, elbo, partner_log_probability
 from vhe.nn.homophily import PairGaussian, kl_to_prior, sample
-from vhe.nn.integrator import Integrator, PairPosterior
+from vhe.nn.integrator import Integrator, PairPosterior, ends
 from vhe.nn.joint_structure import LeftOut
 from vhe.nn.starts import WORD_SCALE, lsa_word_vectors, mean_words
 
@@ -146,7 +146,7 @@ class PairVAE(nn.Module):
         ``texts`` are the tokens of all first ends and then of all second ends, in parts.
         """
         z = torch.cat(sample(q, generator))
-        first, second = self.decoder.log_likelihood(z, words, texts).tensor_split(2)
+        first, second = ends(self.decoder.log_likelihood(z, words, texts))
         return first + second
 
     def loss(
