@@ -22,7 +22,8 @@ from vhe.evaluate.link import edge_points
 from vhe.evaluate.methods import make
 
 METHOD = "diffused-text"
-RATIOS, SEEDS = (0.15, 0.35, 0.55, 0.75, 0.95), range(10, 20)
+RATIOS = tuple(percent / 100 for percent in range(15, 100, 10))  # those of the paper
+SEEDS = range(10, 20)
 MANY = 3  # training links of both ends
 
 

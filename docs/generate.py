@@ -30,7 +30,6 @@ METHODS = {
     "tfidf": "TF-IDF",
     "deepwalk": "DeepWalk",
 }
-UNSEEN = ("unseen", "vhe", "lines")
 BLOCK = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTALL)
 SPEED = """\
 # Speed
@@ -85,6 +84,10 @@ What the paper does not say is how negatives were drawn, which part validation l
 {unseen}
 
 Here an unseen vertex has its text and nothing else, and the text of a new paper says about as much with 95 % of the others known as with 75 %: our figures level off where the paper's go on to rise.
+
+*Ours* learns from the texts of the seen vertices alone, as the paper says. Diffused text has nothing to learn and is given all texts at once; *all texts read* (`vhe-texts`) is VHE with the same privilege, fitted to all texts and the links among seen vertices. Where few texts are seen, reading the others is worth up to three points; where many are, a newcomer does better by hearing the residents only.
+
+With the *paper's settings* training makes validation links no better (see [the compared systems](baselines.md)), so words stay as they started, at random. Climbing the bound then takes newcomers to a place of their own: on HepTh (95 %, seed 0) their mean cosine is 0.85 among themselves and 0.01 with the residents, and what is left to rank by is chance.
 """
 BASELINES = """\
 # The compared systems
@@ -243,14 +246,19 @@ def baselines(results: Iterable[dict[str, Any]]) -> str:
 
 def _unseen(results: Iterable[dict[str, Any]]) -> str:
     groups = group(
-        [r for r in results if (r["task"], r["method"], r.get("protocol")) == UNSEEN],
-        ("dataset", "ratio"),
+        [r for r in results if (r["task"], r.get("protocol")) == ("unseen", "lines")],
+        ("dataset", "ratio", "method"),
     )
-    lines = ["| | ours | the paper |", "|---|---|---|"]
-    for (dataset, ratio), each in sorted(groups.items()):
+    compared = ("vhe", "vhe-texts", "diffused-text", "vhe-paper")
+    lines = ["| | ours | all texts read | diffused text | paper's settings | the paper |"]
+    lines.append("|---" * 6 + "|")
+    for dataset, ratio in sorted({key[:2] for key in groups}):
+        row = [f"{dataset_name(dataset)}, {100 * ratio:.0f} %"]
+        for method in compared:
+            each = groups.get((dataset, ratio, method))
+            row.append(str(Figure.of([cell["auc"] for cell in each])) if each else "not measured")
         paper = published("unseen", dataset, "vhe", ratio)
-        ours = Figure.of([cell["auc"] for cell in each])
-        lines.append(f"| {dataset_name(dataset)}, {100 * ratio:.0f} % | {ours} | {paper or ''} |")
+        lines.append("| " + " | ".join([*row, str(paper or "")]) + " |")
     return "\n".join(lines)
 
 

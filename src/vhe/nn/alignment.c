@@ -5,9 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 #include "vectors.h"
 
 #define ROWS 6     /* ROWS * 2 sums are held in registers */
@@ -242,7 +239,7 @@ int align(const Batch *s)
         float *turned_words = room(s), *turned = turned_words + s->dim * s->longest;
         float *scratch = turned + s->longest * s->longest;
         enough = packed && turned_words;
-#pragma omp for schedule(static, 1)
+#pragma omp for schedule(dynamic)
         for (long n = 0; n < s->pairs; n++) {
             if (!enough) continue;
             long i = n, j = s->pairs + n, li = s->length[i], lj = s->length[j];
@@ -357,6 +354,24 @@ static void add(const Batch *s, long text, long dim, const float *to_each, Sums 
     }
 }
 
+/* Which thread takes each pair: the one with the least to do so far. As each sums what its pairs
+   give, that must not depend on who is faster. */
+static int *owners(const Batch *s)
+{
+    int *owner = malloc(sizeof(int) * s->pairs);
+    double *load = calloc(s->threads, sizeof(double));
+    for (long n = 0; owner && load && n < s->pairs; n++) {
+        int least = 0;
+        for (int t = 1; t < s->threads; t++)
+            if (load[t] < load[least]) least = t;
+        owner[n] = least;
+        load[least] += (double)s->length[n] * s->length[s->pairs + n];
+    }
+    if (!load) free(owner), owner = NULL;
+    free(load);
+    return owner;
+}
+
 /* The gradients of words (vocabulary, dim) and kernels (threads, kernels, width, longest), of which
    the second is zero before, from that of the texts (2 pairs, dim). Whether there was memory
    enough. */
@@ -364,22 +379,17 @@ int align_back(const Batch *s, const float *gradient, float *to_words, float *to
 {
     long dim = up(s->dim, ALIGNED);
     Sums *sums = calloc(s->threads, sizeof(Sums));
-    int enough = sums != NULL;
-#pragma omp parallel num_threads(s->threads) reduction(&& : enough)
-    {
+    int *owner = owners(s), enough = 1;
+#pragma omp parallel for num_threads(s->threads) reduction(&& : enough)
+    for (long me = 0; me < s->threads; me++) {
         float *words_i = malloc(sizeof(float) * s->longest * (4 * dim + 3 * s->longest));
         float *words_j = words_i + s->longest * dim, *turned = words_j + s->longest * dim;
         float *to_m = turned + s->longest * s->longest, *to_turned = to_m + s->longest * s->longest;
         float *to_i = to_turned + s->longest * s->longest, *to_j = to_i + s->longest * dim;
-        long me = 0;
-#ifdef _OPENMP
-        me = omp_get_thread_num();
-#endif
         float *mine = to_kernels + me * s->kernels * s->width * s->longest;
-        enough = sums && words_i && prepare(s, dim, sums + me);
-#pragma omp for schedule(static, 1)
-        for (long n = 0; n < s->pairs; n++) {
-            if (!enough) continue;
+        enough = sums && owner && words_i && prepare(s, dim, sums + me);
+        for (long n = 0; enough && n < s->pairs; n++) {
+            if (owner[n] != me) continue;
             long i = n, j = s->pairs + n, li = s->length[i], lj = s->length[j];
             long by_i = up(li, ALIGNED), by_j = up(lj, ALIGNED);
             const float *m = s->similarity + s->table[n];
@@ -400,19 +410,18 @@ int align_back(const Batch *s, const float *gradient, float *to_words, float *to
         }
         free(words_i);
     }
-    /* always in the same order */
 #pragma omp parallel for num_threads(s->threads)
     for (long token = 0; token < s->vocabulary; token++) {
         float *to = to_words + token * s->dim;
         memset(to, 0, sizeof(float) * s->dim);
         for (long part = 0; enough && part < s->threads; part++) {
-            const Sums *from = sums + part;
-            if (!from->row || from->row[token] < 0) continue;
-            const float *sum = from->sum + from->row[token] * dim;
+            if (sums[part].row[token] < 0) continue;
+            const float *sum = sums[part].sum + sums[part].row[token] * dim;
             for (long c = 0; c < s->dim; c++) to[c] += sum[c];
         }
     }
     for (long part = 0; sums && part < s->threads; part++) free(sums[part].row), free(sums[part].sum);
     free(sums);
+    free(owner);
     return enough;
 }
