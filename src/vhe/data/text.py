@@ -145,13 +145,11 @@ class Corpus:
         """The tokens of some texts as a rectangle, shorter ones padded: (len(texts), longest)."""
         lengths = self.lengths[texts]
         width = max(1, int(lengths.max(initial=0)))
-        place = np.arange(width)
-        at = self.offsets[texts][:, None] + place
-        inside = place < lengths[:, None]
-        if not len(self.tokens):
-            return np.zeros((len(texts), width), dtype=np.int64)
-        tokens = self.tokens[np.minimum(at, len(self.tokens) - 1)]
-        return np.where(inside, tokens, PADDING).astype(np.int64)
+        padded = np.full((len(texts), width), PADDING, dtype=np.int64)
+        before = np.cumsum(lengths) - lengths
+        at = np.arange(lengths.sum()) + np.repeat(self.offsets[texts] - before, lengths)
+        padded[np.arange(width) < lengths[:, None]] = self.tokens[at]
+        return padded
 
 
 def _spool(

@@ -9,6 +9,7 @@ and for an unlinked pair p0, q0 are the same with λ = γ = 0.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -68,12 +69,11 @@ def kl_to_prior(q: PairGaussian, homophily: float) -> Tensor:
     free = (1 - lam) * (1 + lam)  # 1 - λ²
     gamma = torch.zeros_like(q.mean_i) if q.gamma is None else q.gamma
     sigma_i, sigma_j = torch.exp(q.log_variance_i / 2), torch.exp(q.log_variance_j / 2)
-    log_free = torch.log1p(-gamma * gamma)
-    spread = (sigma_i - sigma_j) ** 2 + 2 * sigma_i * sigma_j * (1 - lam * gamma)
-    means = (q.mean_i - q.mean_j) ** 2 / free + 2 * q.mean_i * q.mean_j / (1 + lam)
-    constant = torch.log(torch.tensor(free, dtype=q.mean_i.dtype, device=q.mean_i.device)) - 2
-    terms = constant - log_free - q.log_variance_i - q.log_variance_j + spread / free + means
-    return 0.5 * terms.sum(dim=1)
+    spread = (sigma_i - sigma_j).square() + sigma_i * sigma_j * (2 - 2 * lam * gamma)
+    apart, along = (q.mean_i - q.mean_j).square(), q.mean_i * q.mean_j
+    logs = torch.log1p(-gamma * gamma) + q.log_variance_i + q.log_variance_j
+    quadratic = (spread + apart).sum(dim=1) / free + along.sum(dim=1) * (2 / (1 + lam))
+    return (gamma.shape[1] * (math.log(free) - 2) - logs.sum(dim=1) + quadratic) / 2
 
 
 def kl_bernoulli(logit: Tensor, prior: float) -> Tensor:
