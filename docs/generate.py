@@ -73,7 +73,7 @@ Written by `docs/generate.py` from [the results](results/README.md) and from `re
 **{reached}** The reasons that the data gives:
 
 - **At 95 % the published figures are above those of one who knows the answers.** {answers}
-- **More links do not tell more.** Lines whose ends both have three or more training links are told well, but not at 99 %, and there is no trend in that column: what is missing is not in the links that were seen. The paper's row is above it from 75 % on.
+- **More links do not tell more.** Lines whose ends both have three or more training links are told well, but not at 99 %, and there is no trend in that column: what is missing is not in the links that were seen. The paper's row is above it from 65 % on.
 - **Some lines can be told by text alone**: of Cora's {alone}. There the AUC stays between 92 and 95.
 - **It is not the leak.** Reversed copies of training lines are told right by every method, and are counted in our figures too. Under the clean protocol, which has none, ours are as high.
 
@@ -87,7 +87,7 @@ Here an unseen vertex has its text and nothing else, and the text of a new paper
 
 *Ours* learns from the texts of the seen vertices alone, as the paper says. Diffused text has nothing to learn and is given all texts at once; *all texts read* (`vhe-texts`) is VHE with the same privilege, fitted to all texts and the links among seen vertices. Where few texts are seen, reading the others is worth up to three points; where many are, a newcomer does better by hearing the residents only.
 
-With the *paper's settings* training makes validation links no better (see [the compared systems](baselines.md)), so words stay as they started, at random. Climbing the bound then takes newcomers to a place of their own: on HepTh (95 %, seed 0) their mean cosine is 0.85 among themselves and 0.01 with the residents, and what is left to rank by is chance.
+With the *paper's settings* training makes validation links no better (see [the compared systems](baselines.md)), so words stay as they started, at random. Climbing the bound then takes newcomers to a place of their own: on HepTh (95 %, seed 0) their mean cosine is 0.85 among themselves and 0.01 with the residents. What is left to rank by is that residents with one link or none are a little nearer than those with several (0.014 and more against 0.003), to which links lead: hence figures below 50.
 """
 BASELINES = """\
 # The compared systems
@@ -223,7 +223,7 @@ def unreached(results: Iterable[dict[str, Any]]) -> str:
     share = seen["cora"]
     return UNREACHED.format(
         table="\n".join(lines),
-        reached=f"Reached: {'; '.join(above)}. Not reached: {'; '.join(below)}.",
+        reached=f"Reached: {'; '.join(above)}. Not reached: the other {len(below)}.",
         answers=f"For {' and '.join(beyond)} the paper's figure is above that of a method with the "
         f"test lines in its graph, in {within} more cells it is within a point of it.",
         alone=" and ".join(
