@@ -12,6 +12,7 @@ from tests.nn.test_alignment import straightforward
 
 from vhe.nn import compiled
 from vhe.nn.alignment import PhraseToWordAlignment
+from vhe.nn.decoder import pool
 from vhe.nn.graph_prior import Coupling
 from vhe.nn.sparse import sparse_times
 
@@ -104,6 +105,23 @@ def test_texts_without_a_word_weigh_nothing():
     assert (found.weights[0][0][0] == 0).all()
     for gradient in gradients(found.text_i, found.text_j, (words, module.kernels)):
         assert gradient.isfinite().all()
+
+
+@needs_compiler
+def test_means_of_words_and_their_gradients_are_those_of_torch(monkeypatch):
+    generator = torch.Generator().manual_seed(2)
+    words = torch.randn(30, 13, generator=generator)
+    words[0] = 0
+    texts = [tokens_of(lengths, generator, 30) for lengths in ([5, 1, 0, 9], [0, 0], [40, 3])]
+    direction = torch.randn(8, 13, generator=generator)
+    found = []
+    for library in (compiled.library(), None):
+        monkeypatch.setattr(compiled, "library", lambda library=library: library)
+        table = words.clone().requires_grad_()
+        means = pool(table, texts, "mean")
+        found.append((means, *torch.autograd.grad(means, table, direction)))
+    torch.testing.assert_close(*found)
+    assert (found[0][0][[2, 4, 5]] == 0).all()
 
 
 @needs_compiler

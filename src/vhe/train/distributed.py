@@ -221,14 +221,14 @@ def shared_memory(count: int) -> Tensor | None:
     return None if missing else found
 
 
-def _reserved(size: int) -> str:
+def _reserved(room: int) -> str:
     """A file in memory with room for so many bytes, or nothing."""
     try:
         handle, path = tempfile.mkstemp(prefix="vhe-", dir=SHARED)
     except OSError:
         return ""
     try:
-        os.posix_fallocate(handle, 0, size)
+        os.posix_fallocate(handle, 0, room)
         return path
     except OSError:
         os.unlink(path)
