@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.serve.waiting import until
 
 from vhe.infer.layout import layout
 from vhe.model import VHE
@@ -20,7 +21,7 @@ def page(browser: Any, site: Any) -> Iterator[Any]:
     # That an answer was a refusal the browser says on its console all the same.
     opened.on("console", lambda m: "status of 422" in m.text or wrong.append(m.text))
     opened.goto(site.url)
-    opened.wait_for_function("window.explorer")
+    until(opened, "window.explorer")
     yield opened
     assert wrong == []
     assert [url for url in asked if not url.startswith((site.url, "data:"))] == []
@@ -77,7 +78,7 @@ def test_a_suggestion_shows_both_texts_with_their_words(page: Any, explorer: Exp
         assert marked
     assert page.evaluate("explorer.map.partner") == other
     sides.nth(1).locator("h3 button").click()
-    page.wait_for_function(f"document.querySelector('#detail h3').textContent === 'v{other}'")
+    until(page, f"document.querySelector('#detail h3').textContent === 'v{other}'")
     assert page.locator("#pair").is_hidden()
 
 
@@ -183,7 +184,7 @@ def test_a_button_chooses_light_or_dark(page: Any) -> None:
     page.get_by_role("button", name="Dark colours").click()
     assert page.evaluate("explorer.map.surface") == "#1a1e22"
     page.reload()
-    page.wait_for_function("window.explorer")
+    until(page, "window.explorer")
     assert page.evaluate("explorer.map.surface") == "#1a1e22"
     page.get_by_role("button", name="Light colours").click()
     assert page.evaluate("explorer.map.surface") == "#ffffff"
@@ -202,7 +203,7 @@ def test_hostile_names_stay_text(
     with serving(Explorer(model, layout(model.embedding_))) as site:
         page = browser.new_page()
         page.goto(site.url)
-        page.wait_for_function("window.explorer")
+        until(page, "window.explorer")
         page.keyboard.press("/")
         page.keyboard.type("img")
         page.wait_for_selector("#found li")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.serve.waiting import until
 
 from vhe.serve.report import write_report
 
@@ -108,7 +109,7 @@ def test_the_wheel_zooms_where_it_points(page: Any) -> None:
     x, y = place(page, 2)
     page.mouse.move(x, y)
     page.mouse.wheel(0, -300)
-    page.wait_for_function("map.scale > map.fitScale * 1.5")
+    until(page, "map.scale > map.fitScale * 1.5")
     assert place(page, 2) == pytest.approx((x, y), abs=1.5)
 
 

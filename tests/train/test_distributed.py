@@ -88,13 +88,13 @@ def test_sums_are_the_same_in_shared_memory_and_by_messages(done):
 
 
 def test_memory_that_is_not_there_is_not_shared(tmp_path, monkeypatch):
-    monkeypatch.setattr(distributed, "SHARED", str(tmp_path))
+    monkeypatch.setattr(distributed, "SHARED", tmp_path)
     path = Path(distributed._reserved(1000))
     assert path.stat().st_size == 1000
     path.unlink()
     assert distributed._reserved(1 << 60) == ""  # nobody has an exabyte
     assert not list(tmp_path.iterdir())
-    monkeypatch.setattr(distributed, "SHARED", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(distributed, "SHARED", tmp_path / "nowhere")
     assert distributed._reserved(1000) == ""
 
 

@@ -52,7 +52,7 @@ def undisturbed(network: vhe.TextNetwork, folder: Path) -> None:
     rounds = JointStructure.mean.__defaults__
     with distributed.together():
         found = {kind: gradients(network, kind) for kind in ("joint", "learned")}
-        memory, distributed.SHARED = distributed.SHARED, str(folder / "nowhere")
+        memory, distributed.SHARED = distributed.SHARED, folder / "nowhere"
         found["spoken"] = gradients(network, "joint")
         distributed.SHARED = memory
         JointStructure.mean.__defaults__ = rounds

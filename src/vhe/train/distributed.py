@@ -16,6 +16,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from vhe.nn.pair_model import PairModel
 from vhe.train import ranks
 
 SECONDS_TO_MEET = 1800.0  # one may read its network longer than another
-SHARED = "/dev/shm"  # files in memory, where the system has them
+SHARED = Path("/dev", "shm")  # files in memory, where the system has them
 
 Numbers = TypeVar("Numbers", bound=NDArray[Any])
 
