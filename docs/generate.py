@@ -139,6 +139,11 @@ def cells(results: Iterable[dict[str, Any]]) -> dict[tuple[str, str, float], lis
     return found
 
 
+def auc(measured: Iterable[Mapping[str, Any]] | None) -> str:
+    """The AUC of some measurements, where there are any."""
+    return str(Figure.of([cell["auc"] for cell in measured])) if measured else "not measured"
+
+
 def compared(
     results: Iterable[dict[str, Any]], names: Mapping[str, str], printed: bool = False
 ) -> list[str]:
@@ -153,7 +158,7 @@ def compared(
             for share in SHARES:
                 measured = found.get((dataset, method, share))
                 paper = published("link", dataset, method, share) if printed else None
-                ours = str(Figure.of([c["auc"] for c in measured])) if measured else "not measured"
+                ours = auc(measured)
                 each.append(ours if paper is None else f"{ours} [{paper.figure:.1f}]")
             row.append(" / ".join(each))
         lines.append(f"| {name} | " + " | ".join(row) + " |")
@@ -256,7 +261,7 @@ def _unseen(results: Iterable[dict[str, Any]]) -> str:
         row = [f"{dataset_name(dataset)}, {100 * ratio:.0f} %"]
         for method in compared:
             each = groups.get((dataset, ratio, method))
-            row.append(str(Figure.of([cell["auc"] for cell in each])) if each else "not measured")
+            row.append(auc(each))
         paper = published("unseen", dataset, "vhe", ratio)
         lines.append("| " + " | ".join([*row, str(paper or "")]) + " |")
     return "\n".join(lines)

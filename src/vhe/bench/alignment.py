@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import statistics
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -13,8 +14,8 @@ from torch.nn.functional import conv1d, embedding, pad
 from vhe.bench.measure import MATRIX_WORK, in_turns, matrix_product, trainer_of
 from vhe.config import VHEConfig
 from vhe.data.network import TextNetwork
-from vhe.data.pairs import length_buckets, longer_first
-from vhe.data.text import PADDING
+from vhe.data.pairs import Pairs, length_buckets, longer_first
+from vhe.data.text import PADDING, Corpus
 from vhe.infer.embed import AREA
 from vhe.nn.alignment import MASKED, Aligned, PhraseToWordAlignment
 from vhe.nn.pair_vae import PairVAE, TextPairs
@@ -24,6 +25,11 @@ from vhe.train.trainer import Trainer
 PAIRS, LARGE = 128, 1024  # pairs a step, by default and where there are many
 AT_ONCE = 32  # how many of them the straightforward way pads together
 OPERATIONS = 4000  # for each word of one text and word of the other: 200 kernels of width 5
+
+
+def useful(pairs: Pairs, corpus: Corpus) -> float:
+    """The operations that their alignment takes at least, counted plainly."""
+    return OPERATIONS * float((corpus.lengths[pairs.i] * corpus.lengths[pairs.j]).sum())
 
 
 class StraightforwardAlignment(PhraseToWordAlignment):
@@ -110,8 +116,7 @@ class Comparison:
     @property
     def work(self) -> float:
         """Useful operations of a step."""
-        lengths = self.corpus.lengths
-        return OPERATIONS * float((lengths[self.pairs.i] * lengths[self.pairs.j]).sum())
+        return useful(self.pairs, self.corpus)
 
 
 def alignment(network: TextNetwork, rounds: int) -> dict[str, float]:
@@ -162,9 +167,8 @@ def step(network: TextNetwork, rounds: int) -> dict[str, float]:
 
 def _work(trainer: Trainer) -> float:
     """Useful operations of a step, the mean of some."""
-    lengths = trainer.corpus.lengths
-    batches = [trainer.sampler.batch(number) for number in range(8)]
-    return OPERATIONS * float(np.mean([(lengths[b.i] * lengths[b.j]).sum() for b in batches]))
+    batches = (trainer.sampler.batch(number) for number in range(8))
+    return statistics.mean(useful(pairs, trainer.corpus) for pairs in batches)
 
 
 def _loading(trainer: Trainer) -> Callable[[int], None]:

@@ -146,10 +146,15 @@ class Corpus:
         lengths = self.lengths[texts]
         width = max(1, int(lengths.max(initial=0)))
         padded = np.full((len(texts), width), PADDING, dtype=np.int64)
-        before = np.cumsum(lengths) - lengths
-        at = np.arange(lengths.sum()) + np.repeat(self.offsets[texts] - before, lengths)
-        padded[np.arange(width) < lengths[:, None]] = self.tokens[at]
+        inside = np.arange(width) < lengths[:, None]
+        padded[inside] = self.tokens[ranges(self.offsets[texts], lengths)]
         return padded
+
+
+def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start, start + 1, ... for each start, as many as it counts, one range after the other."""
+    before = np.cumsum(counts) - counts
+    return np.arange(counts.sum()) + np.repeat(starts - before, counts)
 
 
 def _spool(

@@ -28,7 +28,7 @@ from scipy.sparse.linalg import splu
 from torch import Tensor, nn
 
 from vhe.data.pairs import LinkSet, Pairs, length_buckets, stream
-from vhe.data.text import Corpus
+from vhe.data.text import Corpus, ranges
 from vhe.evaluate.contract import unit_rows
 from vhe.infer.embed import AREA, Vectors, Vertices, local_embedding
 from vhe.nn.decoder import GaussianDecoder, pool
@@ -348,10 +348,9 @@ def with_structure(model: PairVAE, rows: Vectors) -> PairVAE:
 
 def taken(corpus: Corpus, texts: Vertices) -> Corpus:
     """Some texts of a corpus, in the order given."""
-    at = zip(corpus.offsets[texts].tolist(), corpus.offsets[texts + 1].tolist(), strict=True)
-    tokens = [corpus.tokens[:0], *(corpus.tokens[start:end] for start, end in at)]
-    offsets = np.concatenate([[0], np.cumsum(corpus.lengths[texts])])
-    return replace(corpus, tokens=np.concatenate(tokens), offsets=offsets)
+    lengths = corpus.lengths[texts]
+    tokens = corpus.tokens[ranges(corpus.offsets[texts], lengths)]
+    return replace(corpus, tokens=tokens, offsets=np.append(0, np.cumsum(lengths)))
 
 
 def joined(first: Corpus, second: Corpus) -> Corpus:

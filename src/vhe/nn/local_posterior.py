@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from vhe.data.text import ranges
 from vhe.nn.graph_prior import Coupling, GraphPrior, TextCodes
 from vhe.nn.sparse import product, sparse_rows, sparse_times
 
@@ -124,7 +125,7 @@ class LocalPosterior:
         starts = self.starts[vertices].astype(np.int64)
         counts = self.starts[vertices + 1] - starts
         row = np.repeat(np.arange(len(vertices)), counts)
-        entry = np.arange(len(row)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
+        entry = ranges(starts, counts)
         return _Rows(row, self.columns[entry].astype(np.int64), self.weights[entry], entry)
 
     def _column(self, values: NDArray[np.float32]) -> Tensor:

@@ -166,39 +166,37 @@ class Gradients:
     on one machine, which takes a third of the time, and by messages elsewhere."""
 
     def __init__(self, model: PairModel) -> None:
-        self.model = model
-        self._board: Tensor | None = None  # (processes + 1, weights): what each says, and the sum
-        self._looked = False
+        learned = [p for p in model.parameters() if p.requires_grad]
+        self.tables = [p for p in learned if p is model.structure.weight]  # with sparse gradients
+        self.dense = [p for p in learned if p is not model.structure.weight]
+        self.sizes = [p.numel() for p in self.dense]
+        self.board: Tensor | None = None  # (processes + 1, weights): what each says, and the sum
+        with _heard() as several:
+            if several and self.dense[0].is_cpu:
+                self.board = shared_memory(size() + 1, sum(self.sizes))
 
     def add(self, terms: dict[str, float]) -> dict[str, float]:
         """Sum the gradients, and the terms; both are weighed by the share of each process."""
         with _heard() as several:
             if not several:
                 return terms
-            learned = [p for p in self.model.parameters() if p.requires_grad]
-            tables = [p for p in learned if p.grad is not None and p.grad.is_sparse]
-            dense = [p for p in learned if all(p is not table for table in tables)]
-            for table in tables:
+            for table in self.tables:
                 table.grad = _gathered(table.grad)
-            found = [torch.zeros_like(p) if p.grad is None else p.grad for p in dense]
+            found = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.dense]
             values = torch.tensor(list(terms.values()), device=found[0].device)
             flat = self._sum([gradient.flatten() for gradient in found], values)
-            for p, piece in zip(dense, flat.split([p.numel() for p in dense]), strict=True):
+            for p, piece in zip(self.dense, flat.split(self.sizes), strict=True):
                 p.grad = piece.view_as(p)
             return dict(zip(terms, values.tolist(), strict=True))
 
     def _sum(self, pieces: list[Tensor], values: Tensor) -> Tensor:
         """The sum of the pieces, one after the other; ``values`` become their own sum."""
-        count = sum(piece.numel() for piece in pieces)
-        if not self._looked and pieces[0].is_cpu:
-            self._board = shared_memory((size() + 1) * count)
-        self._looked = True
-        if self._board is None:
+        board, count = self.board, sum(self.sizes)
+        if board is None:
             flat = torch.cat([*pieces, values])
             dist.all_reduce(flat)
             values.copy_(flat[count:])
             return flat[:count]
-        board = self._board.view(-1, count)
         torch.cat(pieces, out=board[rank()])
         dist.all_reduce(values)  # nobody is through before all have written
         own = slice(count * rank() // size(), count * (rank() + 1) // size())
@@ -207,15 +205,15 @@ class Gradients:
         return board[-1]
 
 
-def shared_memory(count: int) -> Tensor | None:
-    """So many numbers that all processes see; None if they do not, or where there is no room."""
-    path = _reserved(4 * count) if rank() == 0 else ""
+def shared_memory(rows: int, count: int) -> Tensor | None:
+    """Numbers (rows, count) that all processes see; None if they do not, or without room."""
+    path = _reserved(4 * rows * count) if rank() == 0 else ""
     said: list[Any] = [path]
     dist.broadcast_object_list(said)
     found = None
     with contextlib.suppress(RuntimeError):
         if said[0] and os.path.exists(said[0]):  # which it does not on another machine
-            found = torch.from_file(said[0], shared=True, size=count)
+            found = torch.from_file(said[0], shared=True, size=rows * count).view(rows, count)
     missing = anyone(found is None)
     if path:  # all have it open, so nothing is left behind when they end
         os.unlink(path)
