@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 import vhe
-from vhe.evaluate.contract import Method
-from vhe.evaluate.link import edge_points
-from vhe.evaluate.methods import make
+from vhe.evaluation.link import edge_points
+from vhe.evaluation.methods import make
+from vhe.predict.scoring import Method
 
 METHOD = "diffused-text"
 RATIOS = tuple(percent / 100 for percent in range(15, 100, 10))  # those of the paper

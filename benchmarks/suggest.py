@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from vhe.evaluate.contract import CosineMethod
-from vhe.infer import neighbours
+from vhe.predict import neighbours
+from vhe.predict.scoring import CosineMethod
 
 
 class Embedding(CosineMethod):

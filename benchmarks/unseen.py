@@ -13,7 +13,7 @@ import copy
 import time
 
 import vhe
-from vhe.data.split import split_vertices
+from vhe.data.splits import split_vertices
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vhe.config import VHEConfig
-from vhe.evaluate.summary import Figure, group
+from vhe.evaluation.summary import Figure, group
 from vhe.paper.published import published
 from vhe.paper.results import read_results
 from vhe.paper.tables import dataset_name, display, in_order
@@ -87,7 +87,7 @@ Here an unseen vertex has its text and nothing else, and the text of a new paper
 
 *Ours* learns from the texts of the seen vertices alone, as the paper says. Diffused text has nothing to learn and is given all texts at once; *all texts read* (`vhe-texts`) is VHE with the same privilege, fitted to all texts and the links among seen vertices. Where few texts are seen, reading the others is worth up to three points; where many are, a newcomer does better by hearing the residents only.
 
-With the *paper's settings* training makes validation links no better (see [the compared systems](baselines.md)), so words stay as they started, at random. Climbing the bound then takes newcomers to a place of their own: on HepTh (95 %, seed 0) their mean cosine is 0.85 among themselves and 0.01 with the residents. What is left to rank by is that residents with one link or none are a little nearer than those with several (0.014 and more against 0.003), to which links lead: hence figures below 50.
+With the *paper's settings* training makes validation links no better (see [the compared systems](baselines.md)), so words stay as they started, at random. Climbing the bound then takes new_vertices to a place of their own: on HepTh (95 %, seed 0) their mean cosine is 0.85 among themselves and 0.01 with the residents. What is left to rank by is that residents with one link or none are a little nearer than those with several (0.014 and more against 0.003), to which links lead: hence figures below 50.
 """
 BASELINES = """\
 # The compared systems

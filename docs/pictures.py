@@ -19,9 +19,9 @@ import torch
 
 import vhe
 from vhe.data.text import tokenize
-from vhe.evaluate.drawing import COLOURS, INK, drawing
-from vhe.nn.graph_prior import GraphPrior
-from vhe.serve.atlas import place, write_map
+from vhe.evaluation.drawing import COLOURS, INK, drawing
+from vhe.graph.prior import GraphPrior
+from vhe.web.atlas import place, write_map
 
 IMAGES = Path(__file__).parent / "images"
 PAIR = ("networkx.bfs_tree", "networkx.dfs_edges")  # a link that is not in their See Also

@@ -3,7 +3,7 @@
 import time
 
 import vhe
-from vhe.evaluate.methods import make, names
+from vhe.evaluation.methods import make, names
 
 # Your network here: vhe.TextNetwork.from_files("vertices.csv", "edges.csv")
 whole = vhe.load("seealso")

@@ -11,7 +11,7 @@ import torch
 from vhe.config import VHEConfig
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
-from vhe.model import VHE
+from vhe.estimators import VHE
 
 TOPICS, WORDS_OF_A_TOPIC = 5, 10
 
@@ -55,7 +55,7 @@ def tiny() -> dict[str, Any]:
         "batch_size": 64,
         "steps": 20,
         "epochs": 0.0,
-        "check_every": 5,
+        "validate_every": 5,
         "patience": 100,
         "validation": 0.1,
         "contexts": 4,
@@ -87,7 +87,7 @@ def hasty(new: Callable[..., VHE]) -> Callable[..., VHE]:
     """Makes a model that learns for a moment only."""
 
     def model(**changes: Any) -> VHE:
-        return new(**{"steps": 4, "check_every": 2, **changes})
+        return new(**{"steps": 4, "validate_every": 2, **changes})
 
     return model
 

@@ -23,7 +23,7 @@ TINY = {
     "min_count": 1,
     "steps": 6,
     "batch_size": 16,
-    "check_every": 3,
+    "validate_every": 3,
     "contexts": 4,
     "validation": 0.2,
 }
@@ -371,7 +371,7 @@ def test_an_interrupted_fit_is_saved_and_can_be_resumed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from vhe.train.trainer import Trainer
+    from vhe.pair.training import Trainer
 
     step = Trainer._step
 
@@ -400,7 +400,7 @@ def test_an_interrupted_fit_is_saved_and_can_be_resumed(
 def test_ctrl_c_ends_the_program_with_status_130(files: list[str], tmp_path: Path) -> None:
     fit = ["fit", *files, "--out", str(tmp_path / "m"), "--seed", "0"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "vhe", *fit, *tiny(steps=400, check_every=400)],
+        [sys.executable, "-m", "vhe", *fit, *tiny(steps=400, validate_every=400)],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},

@@ -103,7 +103,7 @@ def test_a_wrong_value_is_named_with_what_is_right(name, value):
         ("alpha", 1.0),
         ("validation", 0.5),
         ("link_weight", 0.0),
-        ("word_start", "random"),
+        ("word_init", "random"),
     ],
 )
 def test_the_ends_of_a_range_are_allowed(name, value):

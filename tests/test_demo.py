@@ -11,9 +11,9 @@ from rich.console import Console
 
 from vhe.data.network import TextNetwork
 from vhe.demo import present
-from vhe.infer.likely import at_density
-from vhe.model import VHE, density
-from vhe.serve.demo_report import subpackages, summary
+from vhe.estimators import VHE, density
+from vhe.predict.suggest import at_density
+from vhe.web.demo_report import subpackages, summary
 
 SUBJECTS = ("matrix", "graph", "table", "signal")
 HOSTILE = "evil.</script><img src=x onerror=alert(1)>[bold]"

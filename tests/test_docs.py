@@ -132,7 +132,7 @@ def workshop(
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     if not LONG:
-        from vhe.train.trainer import Trainer
+        from vhe.pair.training import Trainer
 
         learn = Trainer.run
 

@@ -10,7 +10,7 @@ import pytest
 
 from vhe.config import VHEConfig
 from vhe.data.network import TextNetwork
-from vhe.model import VHE
+from vhe.estimators import VHE
 
 New = Callable[..., VHE]
 
@@ -42,7 +42,7 @@ ODD: dict[str, tuple[list[str], list[tuple[int, int]]]] = {
 }
 SHAPES: dict[str, dict[str, Any]] = {
     "default": {},
-    "learned": {"structure": "learned", "word_start": "random"},
+    "learned": {"structure": "learned", "word_init": "random"},
     "multinomial": {"decoder": "multinomial", "shared_posterior": False, "structure": "none"},
 }
 
@@ -90,7 +90,7 @@ def test_texts_that_are_cut_are_told(hasty: New) -> None:
 
 def test_the_paper_to_the_letter(network: TextNetwork, tiny: dict[str, Any]) -> None:
     sizes = ("max_words", "min_count", "word_dim", "latent_dim", "structure_dim", "hidden_dim")
-    more = ("kernels", "steps", "check_every", "epochs", "contexts")
+    more = ("kernels", "steps", "validate_every", "epochs", "contexts")
     config = VHEConfig.paper().replace(**{name: tiny[name] for name in sizes + more})
     config = config.replace(latent_dim=24)  # need not be that of the words
     model = VHE.from_config(config, random_state=0).set_params(verbose=False, threads=1)

@@ -54,15 +54,15 @@ def test_import_time_is_a_small_part_of_pythons_own_start() -> None:
 @pytest.mark.parametrize("name", vhe.__all__)
 def test_every_export_is_there(name: str) -> None:
     if name == "VHE":
-        pytest.importorskip("vhe.model", exc_type=ImportError)
+        pytest.importorskip("vhe.estimators", exc_type=ImportError)
     assert getattr(vhe, name) is not None
     assert name in dir(vhe)
 
 
 def test_evaluate_can_be_called_whatever_was_imported_before() -> None:
-    importlib.import_module("vhe.evaluate.link")
+    importlib.import_module("vhe.evaluation.link")
     assert callable(vhe.evaluate)
-    assert callable(vhe.evaluate.link.evaluate)  # type: ignore[attr-defined]
+    assert callable(vhe.evaluation.link.evaluate)  # type: ignore[attr-defined]
 
 
 def test_an_unknown_attribute_is_an_attribute_error() -> None:
@@ -107,7 +107,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def hide(*packages: str) -> None:
         for name in list(sys.modules):
-            if name.partition(".")[0] in packages or name == "vhe.serve.app":
+            if name.partition(".")[0] in packages or name == "vhe.web.app":
                 monkeypatch.delitem(sys.modules, name)
         for package in packages:
             monkeypatch.setitem(sys.modules, package, None)

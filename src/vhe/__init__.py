@@ -14,29 +14,27 @@ if TYPE_CHECKING:
     from vhe.data.datasets import load
     from vhe.data.network import TextNetwork
     from vhe.errors import VHEError
-    from vhe.evaluate import evaluate
-    from vhe.model import VHE
+    from vhe.estimators import VHE
+    from vhe.evaluation.link import evaluate
 
 __version__ = "0.1.0"
 
 __all__ = ["VHE", "TextNetwork", "VHEConfig", "VHEError", "__version__", "evaluate", "load"]
 
 _HOMES = {
-    "VHE": "vhe.model",
+    "VHE": "vhe.estimators",
     "VHEConfig": "vhe.config",
     "VHEError": "vhe.errors",
     "TextNetwork": "vhe.data.network",
     "load": "vhe.data.datasets",
-    "evaluate": "vhe.evaluate",
+    "evaluate": "vhe.evaluation.link",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'vhe' has no attribute {name!r}")
-    home = import_module(_HOMES[name])
-    # vhe.evaluate is a package that can be called; everything else lives inside its home
-    value = home if _HOMES[name] == f"vhe.{name}" else getattr(home, name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value  # the next access does not come here
     return value
 

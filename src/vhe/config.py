@@ -64,7 +64,7 @@ class VHEConfig:
     max_words: int = _count(300, "words of a text that are read; the rest is cut")
     min_count: int = _count(2, "a word that occurs less often in the whole network is left out")
     word_dim: int = _count(200, "numbers in a word vector (the paper's d_w)")
-    word_start: Literal["lsa", "random"] = _choice(
+    word_init: Literal["lsa", "random"] = _choice(
         "lsa", "random", help="word vectors start from the corpus (LSA) or at random"
     )
     kernels: int = _count(200, "kernels of the phrase-to-word alignment (the paper's K)")
@@ -84,15 +84,15 @@ class VHEConfig:
         help="structure embedding h: the joint posterior of all vertices under the homophilic "
         "prior of the whole graph, a learned table, or none",
     )
-    softness: float | None = _setting(
+    text_knn_weight: float | None = _setting(
         None,
         "weight of near texts as soft links in the joint posterior; none chooses by validation",
         lambda v: v is None or 0 <= v < float("inf"),
         "a number of at least 0, or none",
     )
-    strength: float | None = _setting(
+    link_strength: float | None = _setting(
         None,
-        "strength of a link in the joint posterior; none takes 2, or 8 where validation links are "
+        "link_strength of a link in the joint posterior; none takes 2, or 8 where validation links are "
         "clearly told better by it, as where texts say little",
         lambda v: v is None or 0 < v < float("inf"),
         "a positive number, or none",
@@ -111,7 +111,7 @@ class VHEConfig:
         lambda v: v is None or 0 < v < 1,
         "a number between 0 and 1, or none",
     )
-    popularity: float | None = _setting(
+    degree_weight: float | None = _setting(
         None,
         "what a unit of log(1 + links) of an end adds to the cosine in a score; none chooses by "
         "held-out links",
@@ -163,7 +163,7 @@ class VHEConfig:
         0.5,
         "a number in [0, 0.5]",
     )
-    check_every: int = _count(10, "steps between two looks at the validation links")
+    validate_every: int = _count(10, "steps between two looks at the validation links")
     patience: int = _count(4, "looks without an improvement before training stops")
     checkpoint_minutes: float = _positive(1.0, "minutes after which the training is kept on disk")
     checkpoint_epochs: float = _not_negative(
@@ -211,7 +211,7 @@ class VHEConfig:
     def paper(cls) -> VHEConfig:
         """The paper to the letter (section 3, appendices A-C)."""
         return cls(
-            word_start="random",
+            word_init="random",
             word_dim=100,
             structure_dim=100,
             latent_dim=200,
@@ -220,7 +220,7 @@ class VHEConfig:
             residual=False,
             shared_posterior=False,
             link_posterior="mlp",
-            popularity=0.0,
+            degree_weight=0.0,
             target="max",
             fixed_target=False,
             precision=1.0,
@@ -229,7 +229,7 @@ class VHEConfig:
             batch_size=64,
             steps=2000,
             epochs=20.0,
-            check_every=100,
+            validate_every=100,
             validation=0.05,  # a learned table never hears of these links
         )
 

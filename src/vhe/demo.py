@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from vhe.data.network import TextNetwork
-    from vhe.model import VHE
-    from vhe.serve.demo_report import Findings
+    from vhe.estimators import VHE
+    from vhe.web.demo_report import Findings
 
 TRAINING_SHARE = 0.85
 SUGGESTIONS = 12  # that are printed
@@ -42,7 +42,7 @@ def run(out: Path, seed: int = 0, console: Console | None = None) -> dict[str, A
     out.mkdir(parents=True, exist_ok=True)
     with _working(console, "Reading the docstrings of the installed packages"):
         from vhe.data.datasets import load
-        from vhe.model import VHE
+        from vhe.estimators import VHE
 
         network = load("seealso")
     return present(network, VHE(random_state=seed), out, seed=seed, console=console)
@@ -53,11 +53,11 @@ def present(
 ) -> dict[str, Any]:
     """Fit ``model`` on most links of ``network``; print what it learned and write it to ``out``."""
     from vhe.baselines.tfidf import TFIDF
-    from vhe.evaluate.link import evaluate
-    from vhe.infer.layout import layout
-    from vhe.infer.likely import at_density, known_pairs, likely_links, without_repeats
-    from vhe.model import density
-    from vhe.serve.demo_report import PARTNERS, Findings, write_demo_report
+    from vhe.estimators import density
+    from vhe.evaluation.link import evaluate
+    from vhe.predict.layout import layout
+    from vhe.predict.suggest import at_density, known_pairs, likely_links, without_repeats
+    from vhe.web.demo_report import PARTNERS, Findings, write_demo_report
 
     train, test = network.split_edges(TRAINING_SHARE, seed=seed)
     console.print(
@@ -116,7 +116,7 @@ def _table(title: str) -> Table:
 
 
 def _score_table(found: Findings) -> Table:
-    from vhe.serve.demo_report import SCORES
+    from vhe.web.demo_report import SCORES
 
     table = _table("Held-out links")
     table.add_column("Method")

@@ -16,11 +16,11 @@ from vhe.baselines.pwa import PWA
 from vhe.baselines.unseen import CANEMLP, PWAMLP, WANEMLP, CANEText, PWAText, WANEText
 from vhe.baselines.wane import WANE
 from vhe.data.network import TextNetwork
-from vhe.data.pairs import Pairs
+from vhe.data.sampling import Pairs
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
-from vhe.evaluate.contract import unit_rows
-from vhe.nn.pair_vae import TextPairs
+from vhe.pair.model import TextPairs
+from vhe.predict.scoring import unit_rows
 
 SMALL = {
     "max_words": 16,
@@ -30,7 +30,7 @@ SMALL = {
     "kernels": 4,
     "kernel_width": 3,
     "steps": 10,
-    "check_every": 5,
+    "validate_every": 5,
     "contexts": 2,
 }
 BASELINES = [PWA, CANE, WANE, CENE, DMTE]
@@ -196,8 +196,8 @@ def test_word_dropout_leaves_out_that_share_of_words(corpus):
 
 @pytest.mark.parametrize("kind", BASELINES)
 def test_training_from_random_words_separates_topics(kind, network):
-    settings = {**SMALL, "word_start": "random", "steps": 120, "patience": 9, "validation": 0.2}
-    settings["check_every"] = 40
+    settings = {**SMALL, "word_init": "random", "steps": 120, "patience": 9, "validation": 0.2}
+    settings["validate_every"] = 40
     method = kind(**settings).fit(network)
     unit = unit_rows(method.embedding_)
     pairs = np.triu_indices(len(network), 1)

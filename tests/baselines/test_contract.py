@@ -19,9 +19,9 @@ from vhe.baselines.unseen import CANEMLP, CANEText
 from vhe.baselines.vgae import VGAE
 from vhe.baselines.wane import WANE
 from vhe.data.network import TextNetwork
-from vhe.data.split import split_edges
-from vhe.evaluate.contract import CosineMethod, unit_rows
-from vhe.evaluate.link import evaluate
+from vhe.data.splits import split_edges
+from vhe.evaluation.link import evaluate
+from vhe.predict.scoring import CosineMethod, unit_rows
 
 SMALL = {  # settings with which the neural text baselines learn in a moment
     "word_dim": 8,
@@ -30,7 +30,7 @@ SMALL = {  # settings with which the neural text baselines learn in a moment
     "kernel_width": 3,
     "learning_rate": 0.01,
     "steps": 10,
-    "check_every": 10,
+    "validate_every": 10,
     "patience": 10,
     "contexts": 2,
 }

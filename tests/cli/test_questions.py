@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from vhe.cli import main
-from vhe.model import VHE
+from vhe.estimators import VHE
 
 TINY = [
     "word_dim=8", "latent_dim=8", "structure_dim=8", "hidden_dim=8", "kernels=4",
-    "kernel_width=3", "min_count=1", "steps=4", "batch_size=16", "check_every=2", "contexts=4",
+    "kernel_width=3", "min_count=1", "steps=4", "batch_size=16", "validate_every=2", "contexts=4",
 ]  # fmt: skip
 TOPICS = ("Cats purr on warm sofas", "trains run on steel rails", "bread rises in hot ovens")
 
@@ -205,14 +205,14 @@ def test_files_that_are_wrong(
 
 
 def test_numbers_stay_numbers(hasty, network, tmp_path: Path) -> None:
-    from vhe.data.formats import read_newcomers
     from vhe.data.network import TextNetwork
+    from vhe.data.readers.files import read_new_vertices
 
     numbered = TextNetwork(range(60), network.texts, network.edges)
     (tmp_path / "new.csv").write_text("id,text\n77,a\n78,b\n")
     (tmp_path / "links.csv").write_text("source,target\n77,3\n")
-    found = read_newcomers(tmp_path / "new.csv", tmp_path / "links.csv", numbered)
+    found = read_new_vertices(tmp_path / "new.csv", tmp_path / "links.csv", numbered)
     assert found.texts == {77: "a", 78: "b"}
     assert found.edges == [(77, 3)]
     (tmp_path / "new.csv").write_text("id,text\n77,a\nx,b\n")
-    assert list(read_newcomers(tmp_path / "new.csv", None, numbered).texts) == ["77", "x"]
+    assert list(read_new_vertices(tmp_path / "new.csv", None, numbered).texts) == ["77", "x"]

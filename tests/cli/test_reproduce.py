@@ -7,7 +7,7 @@ import pytest
 
 from vhe.cli import main
 from vhe.data.network import TextNetwork
-from vhe.evaluate.cells import Bench
+from vhe.evaluation.experiment import Bench
 
 FEW = ["link", "--methods", "tfidf", "--ratio", "55", "--seeds", "0-1", "--datasets", "cora"]
 

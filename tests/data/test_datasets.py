@@ -175,7 +175,7 @@ def test_load_takes_folders_and_graphml_too(tmp_path: Path) -> None:
     (tmp_path / "graph.txt").write_bytes(GRAPH)
     network = datasets.load(tmp_path)
     assert len(network) == 3
-    from vhe.data.formats import write_graphml
+    from vhe.data.readers.files import write_graphml
 
     write_graphml(tmp_path / "n.graphml", network)
     assert datasets.load(str(tmp_path / "n.graphml")).texts == network.texts

@@ -6,8 +6,8 @@ from typing import get_args
 import pytest
 
 from vhe.errors import VHEError
-from vhe.evaluate.cells import VARIED, Task, ablation_name
-from vhe.evaluate.methods import METHODS, make, names
+from vhe.evaluation.experiment import VARIED, Task, ablation_name
+from vhe.evaluation.methods import METHODS, make, names
 from vhe.paper.grid import cells, grid
 from vhe.paper.published import PAPER_NAMES, published, table
 from vhe.paper.results import cell_path
@@ -81,8 +81,8 @@ def test_an_ablation_changes_one_setting_of_the_default_and_has_a_name() -> None
         assert len(e.settings) <= 1
         assert all(default[name] != value for name, value in e.settings.items())
     cell = cells(["ablation"], [0], datasets=["cora"], shares=[0.55], protocols=["lines"])[1]
-    assert cell_path(Path("r"), cell).name == "cora-vhe-55-lines-softness=0.0-0.json"
-    assert str(cell) == "ablation cora vhe 55 % lines softness=0.0 seed 0"
+    assert cell_path(Path("r"), cell).name == "cora-vhe-55-lines-text_knn_weight=0.0-0.json"
+    assert str(cell) == "ablation cora vhe 55 % lines text_knn_weight=0.0 seed 0"
 
 
 def test_figures_have_the_settings_of_the_paper() -> None:

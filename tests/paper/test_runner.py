@@ -15,7 +15,7 @@ import pytest
 from vhe.data.datasets import DATASETS, Dataset, load
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
-from vhe.evaluate.cells import Bench, Cell
+from vhe.evaluation.experiment import Bench, Cell
 from vhe.paper import runner
 from vhe.paper.results import cell_path, finished, read_results
 from vhe.paper.runner import Outcome, Tally, duration, run
@@ -266,7 +266,7 @@ def test_time_left_counts_on_what_the_method_took() -> None:
 def test_the_ends_of_what_the_figures_vary_can_be_run(
     task: str, method: str, settings: dict, network: TextNetwork, tiny: dict
 ) -> None:
-    sizes = tiny | {"steps": 2, "check_every": 1} | settings
+    sizes = tiny | {"steps": 2, "validate_every": 1} | settings
     result = Bench(network).measure(Cell(task, "topics", method, 0.9, "clean", 0, sizes))
     assert 0.3 < result["auc"] <= 1
 
@@ -307,9 +307,9 @@ def test_processes_give_what_one_gives(mini: str, tmp_path: Path) -> None:
 def test_a_killed_run_leaves_whole_files_and_nobody_working(mini: str, tmp_path: Path) -> None:
     program = (
         "from pathlib import Path\n"
-        "from vhe.evaluate.cells import Cell\n"
+        "from vhe.evaluation.experiment import Cell\n"
         "from vhe.paper.runner import run\n"
-        "from vhe.train import provenance\n"
+        "from vhe.runtime import provenance\n"
         "provenance.provenance = lambda seed: {}\n"  # no need for torch
         "if __name__ == '__main__':\n"
         "    cells = [Cell('link', 'mini', 'tfidf', 0.5, 'clean', k) for k in range(100_000)]\n"

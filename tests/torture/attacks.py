@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 import torch
 from forked import measured
 
-from vhe.model import VHE
-from vhe.train.checkpoint import FORMAT, MANIFEST, json_bytes, read_tensors, tensor_bytes
+from vhe.estimators import VHE
+from vhe.storage.folder import FORMAT, MANIFEST, json_bytes, read_tensors, tensor_bytes
 
 TERABYTE, NAN = 1 << 40, float("nan")
 Harm = Callable[[Path], None]

@@ -21,8 +21,8 @@ from pathlib import Path
 import networkx
 import pyarrow.parquet
 
-from vhe.data.formats import read_files, read_folder, write_files, write_folder, write_graphml
 from vhe.data.network import TextNetwork
+from vhe.data.readers.files import read_files, read_folder, write_files, write_folder, write_graphml
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 

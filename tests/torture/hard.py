@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from forked import measured
 
-from vhe.data.formats import read_files, read_folder
+from vhe.data.readers.files import read_files, read_folder
 
 LOADED = networkx
 EDGES = "source,target\na,b\n"

@@ -17,19 +17,19 @@ from pathlib import Path
 import pyarrow.parquet
 import torch._dynamo
 
-import vhe.model
+import vhe.estimators
 from vhe.cli import main
-from vhe.data.formats import write_files
 from vhe.data.network import TextNetwork
+from vhe.data.readers.files import write_files
 from vhe.errors import VHEError
-from vhe.train.checkpoint import read_folder
+from vhe.storage.folder import read_folder
 
 # What the command imports on its way is here already: each run is a fork of this process.
-LOADED = (pyarrow.parquet, torch._dynamo, vhe.model)
+LOADED = (pyarrow.parquet, torch._dynamo, vhe.estimators)
 SETTINGS = [
     *("max_words=12", "min_count=1", "kernels=4", "kernel_width=3", "batch_size=16", "steps=16"),
     *("word_dim=8", "latent_dim=8", "structure_dim=8", "hidden_dim=8", "contexts=2"),
-    *("check_every=4", "patience=100", "validation=0.1"),
+    *("validate_every=4", "patience=100", "validation=0.1"),
 ]
 SHAPES = (["structure=joint"], ["structure=learned", "shared_posterior=false"])
 OFTEN = (["checkpoint_minutes=1e-9"], ["checkpoint_epochs=1"], ["checkpoint_epochs=3"])

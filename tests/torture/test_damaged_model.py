@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from vhe.errors import VHEError
-from vhe.model import VHE
+from vhe.estimators import VHE
 
 
 @pytest.fixture

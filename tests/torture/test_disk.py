@@ -16,13 +16,13 @@ import pytest
 
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
-from vhe.model import VHE
-from vhe.train.checkpoint import MANIFEST, read_folder, write_folder
-from vhe.train.trainer import Trainer
+from vhe.estimators import VHE
+from vhe.pair.training import Trainer
+from vhe.storage.folder import MANIFEST, read_folder, write_folder
 
 resource = pytest.importorskip("resource")
 
-SETTINGS: dict[str, Any] = {"steps": 8, "check_every": 4, "checkpoint_minutes": 1e-9}
+SETTINGS: dict[str, Any] = {"steps": 8, "validate_every": 4, "checkpoint_minutes": 1e-9}
 
 
 @contextlib.contextmanager

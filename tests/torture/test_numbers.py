@@ -13,7 +13,7 @@ import pytest
 from vhe.config import VHEConfig
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
-from vhe.model import VHE
+from vhe.estimators import VHE
 
 New = Callable[..., VHE]
 ALMOST_ONE = math.nextafter(1, 0)
@@ -29,8 +29,8 @@ def assert_finite(model: VHE) -> None:
 
 
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, -1.0]
-MUST_BE_FINITE = ["learning_rate", "homophily", "precision", "link_weight", "pi0", "softness",
-                  "strength", "popularity", "alpha", "epochs", "validation",
+MUST_BE_FINITE = ["learning_rate", "homophily", "precision", "link_weight", "pi0", "text_knn_weight",
+                  "link_strength", "degree_weight", "alpha", "epochs", "validation",
                   "checkpoint_minutes"]  # fmt: skip
 
 
@@ -59,8 +59,8 @@ EDGES: list[dict[str, Any]] = [
     {"alpha": 0.0, "pi0": 5e-324},
     {"alpha": 1.0, "pi0": 5e-324},
     {"alpha": 1.0, "pi0": ALMOST_ONE},
-    {"softness": 1e300},
-    {"softness": 5e-324},
+    {"text_knn_weight": 1e300},
+    {"text_knn_weight": 5e-324},
     {"validation": 0.5, "negatives": 50},
     {"batch_size": 10**6},
     {"contexts": 10**9},
@@ -88,7 +88,7 @@ def test_weights_that_stop_being_numbers(
     network: TextNetwork, hasty: New, bad: float, validation: float, monkeypatch: Any
 ) -> None:
     """Whatever has spoiled them, what is saved is from before."""
-    from vhe.train.trainer import Trainer
+    from vhe.pair.training import Trainer
 
     honest = Trainer._step
 

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 import pytest
 
 from vhe.cli import main
-from vhe.data.formats import write_files
 from vhe.data.network import TextNetwork
+from vhe.data.readers.files import write_files
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import vhe
-from vhe.model import VHE
+from vhe.estimators import VHE
 
 FIXTURES = Path(__file__).parent / "fixtures"
 PAIRS = [("v0", "v1"), ("v0", "v5"), ("v7", "v3")]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vhe.data.formats import read_files, read_folder
+from vhe.data.readers.files import read_files, read_folder
 from vhe.errors import VHEError
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from vhe.model import VHE
+from vhe.estimators import VHE
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from vhe.cli import main
-from vhe.data.formats import write_files
 from vhe.data.network import TextNetwork
+from vhe.data.readers.files import write_files
 from vhe.errors import VHEError
-from vhe.model import VHE
-from vhe.train.checkpoint import claimed, read_folder, write_folder
-from vhe.train.trainer import Trainer
+from vhe.estimators import VHE
+from vhe.pair.training import Trainer
+from vhe.storage.folder import folder_lock, read_folder, write_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -83,20 +83,20 @@ def test_a_claim_ends_with_its_process(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        with claimed(folder, "lock"):
+        with folder_lock(folder, "lock"):
             os.write(writing, b"x")
             time.sleep(100)
     os.read(reading, 1)
     try:
         with (
             pytest.raises(VHEError, match="another command is writing there"),
-            claimed(folder, "lock"),
+            folder_lock(folder, "lock"),
         ):
             pass
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    with claimed(folder, "lock"):
+    with folder_lock(folder, "lock"):
         pass
     assert os.listdir(tmp_path) == []
 
@@ -134,7 +134,7 @@ def test_two_trainings_in_one_folder(
     network: TextNetwork, hasty: Callable[..., VHE], tmp_path: Path
 ) -> None:
     with (
-        claimed(tmp_path / "kept", "lock"),
+        folder_lock(tmp_path / "kept", "lock"),
         pytest.raises(VHEError, match="another command is writing there"),
     ):
         hasty().fit(network, checkpoint=tmp_path / "kept")

@@ -29,8 +29,8 @@ from vhe.baselines.contextual import (
 )
 from vhe.config import VHEConfig
 from vhe.data.text import Corpus
-from vhe.nn.joint_structure import LeftOut
-from vhe.nn.pair_vae import TextPairs, joined
+from vhe.graph.posterior import MaskedPosterior
+from vhe.pair.model import TextPairs, joined
 
 LINK_NEGATIVES = 15
 TEXT_WEIGHT = 0.02
@@ -58,7 +58,7 @@ class CENEPairs(ContextualPairs):
         self,
         batch: Sequence[TextPairs],
         generator: torch.Generator,
-        left_out: LeftOut | None = None,
+        left_out: MaskedPosterior | None = None,
     ) -> Terms:
         """``link`` for each pair, ``text`` for each vertex of the batch."""
         i, j = joined(batch, "i"), joined(batch, "j")
@@ -99,7 +99,7 @@ class CENE(Contextual):
         "batch_size": 64 * (1 + LINK_NEGATIVES),
         "learning_rate": 2e-3,
         "steps": 500,
-        "check_every": 30,
+        "validate_every": 30,
         "patience": 4,
         "contexts": 1,
     }

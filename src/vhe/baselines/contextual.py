@@ -22,18 +22,18 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from vhe.config import VHEConfig
-from vhe.data.pairs import LinkSet, stream
-from vhe.data.split import validation_links
+from vhe.data.sampling import LinkSet, stream
+from vhe.data.splits import validation_links
 from vhe.data.text import PADDING, Corpus
 from vhe.errors import VHEError
-from vhe.evaluate.contract import CosineMethod
-from vhe.infer.embed import global_embedding
-from vhe.nn.homophily import PairGaussian
-from vhe.nn.integrator import PairPosterior
-from vhe.nn.joint_structure import LeftOut
-from vhe.nn.pair_vae import TextPairs, joined
-from vhe.nn.starts import WORD_SCALE, lsa_word_vectors
-from vhe.train.trainer import Trainer
+from vhe.graph.posterior import MaskedPosterior
+from vhe.pair.embedding import global_embedding
+from vhe.pair.homophily import PairGaussian
+from vhe.pair.integrator import PairPosterior
+from vhe.pair.model import TextPairs, joined
+from vhe.pair.training import Trainer
+from vhe.predict.scoring import CosineMethod
+from vhe.text.lsa import WORD_SCALE, lsa_word_vectors
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
@@ -119,7 +119,7 @@ class ContextualPairs(nn.Module, ABC):
         """Set every weight, from the corpus and the seed."""
         generator = torch.Generator().manual_seed(int(stream(seed, 3).integers(2**63)))
         self.structure.weight.normal_(0, STRUCTURE_START, generator=generator)
-        if self.config.word_start == "lsa":
+        if self.config.word_init == "lsa":
             vectors = lsa_word_vectors(corpus, self.config.word_dim, seed)
             self.words.weight[1:] = torch.from_numpy(vectors)
         else:
@@ -139,7 +139,7 @@ class ContextualPairs(nn.Module, ABC):
         self,
         batch: Sequence[TextPairs],
         generator: torch.Generator,
-        left_out: LeftOut | None = None,
+        left_out: MaskedPosterior | None = None,
     ) -> Terms:
         """log σ(±u·v) of each pair and each kind of vector, for a batch that comes in parts."""
         t_i, t_j = self.texts([self.dropped(pairs, generator) for pairs in batch])
@@ -203,7 +203,7 @@ class Contextual(CosineMethod):
     random_state : seed.
     **settings : fields of `VHEConfig`, as ``learning_rate`` or ``steps``; ``structure_dim`` and
         ``word_dim`` are the sizes of the two halves. Word vectors start from the corpus, as
-        VHE's do; ``word_start="random"`` is the start of the papers.
+        VHE's do; ``word_init="random"`` is the start of the papers.
 
     Attributes
     ----------
@@ -229,7 +229,7 @@ class Contextual(CosineMethod):
             "learning_rate": 1e-2,
             "batch_size": 128,
             "steps": 240,
-            "check_every": 20,
+            "validate_every": 20,
             "patience": 3,
             "validation": 0.05,  # a learned table never hears of these links
         }

@@ -12,7 +12,7 @@ import numpy as np
 
 from vhe.baselines.skip_gram import skip_gram
 from vhe.baselines.walks import Walker
-from vhe.evaluate.contract import CosineMethod
+from vhe.predict.scoring import CosineMethod
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 
 from vhe.baselines.tfidf import tfidf_rows
-from vhe.evaluate.contract import CosineMethod
+from vhe.predict.scoring import CosineMethod
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -53,8 +53,8 @@ def lsa(rows: sparse.csr_array, dimensions: int, seed: int) -> np.ndarray:
     from sklearn.decomposition import TruncatedSVD
 
     if min(rows.shape) <= dimensions:  # nothing to leave out
-        left, strength, _ = np.linalg.svd(rows.toarray(), full_matrices=False)
-        return left * strength
+        left, link_strength, _ = np.linalg.svd(rows.toarray(), full_matrices=False)
+        return left * link_strength
     return TruncatedSVD(dimensions, random_state=seed).fit_transform(rows)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from vhe.baselines.contextual import Bags, CANEObjective, Contextual, ContextualPairs
 from vhe.config import VHEConfig
 from vhe.data.text import Corpus
-from vhe.nn.pair_vae import TextPairs, joined
+from vhe.pair.model import TextPairs, joined
 
 IMPORTANCE = (1.0, 0.3, 0.1)  # of the text itself, of the neighbours', of theirs
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from vhe.baselines.centred import centred
-from vhe.evaluate.contract import CosineMethod, unit_rows
+from vhe.predict.scoring import CosineMethod, unit_rows
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from vhe.baselines.diffused_text import lsa, normalised_adjacency
-from vhe.data.pairs import LinkSet
-from vhe.data.split import validation_links
-from vhe.evaluate.contract import PAIRS_AT_ONCE, unit_rows
+from vhe.data.sampling import LinkSet
+from vhe.data.splits import validation_links
+from vhe.predict.scoring import PAIRS_AT_ONCE, unit_rows
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork

@@ -13,8 +13,8 @@ import numpy as np
 
 from vhe.baselines.node2vec import Node2Vec
 from vhe.data.text import Corpus
-from vhe.evaluate.contract import CosineMethod, unit_rows
-from vhe.nn.starts import lsa_word_vectors, mean_words
+from vhe.predict.scoring import CosineMethod, unit_rows
+from vhe.text.lsa import lsa_word_vectors, mean_words
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork

@@ -14,8 +14,8 @@ import numpy as np
 from vhe.baselines.centred import centred
 from vhe.baselines.skip_gram import skip_gram
 from vhe.baselines.walks import Walker
-from vhe.data.split import Strangers, validation_links
-from vhe.evaluate.contract import CosineMethod
+from vhe.data.splits import NonNeighbourSampler, validation_links
+from vhe.predict.scoring import CosineMethod
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
@@ -87,7 +87,7 @@ class Node2Vec(CosineMethod):
     def _choose(self, network: TextNetwork) -> tuple[float, float]:
         """The p and q with the highest AUC of held-out links (1 where there are none)."""
         kept, held_out = validation_links(network.links, VALIDATION, self.random_state, 1000)
-        strangers = Strangers(network.links, len(network))
+        strangers = NonNeighbourSampler(network.links, len(network))
         held_out = held_out[strangers.count[held_out[:, 0]] > 0]
         if not len(held_out):
             return self.p or 1.0, self.q or 1.0

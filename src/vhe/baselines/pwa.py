@@ -11,8 +11,8 @@ from torch import Tensor
 from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
 from vhe.config import VHEConfig
 from vhe.data.text import Corpus
-from vhe.nn.alignment import PhraseToWordAlignment
-from vhe.nn.pair_vae import TextPairs
+from vhe.pair.alignment import PhraseToWordAlignment
+from vhe.pair.model import TextPairs
 
 
 class PWAPairs(ContextualPairs):

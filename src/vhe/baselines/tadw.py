@@ -13,7 +13,7 @@ import numpy as np
 
 from vhe.baselines.diffused_text import lsa
 from vhe.baselines.tfidf import tfidf_rows
-from vhe.evaluate.contract import CosineMethod, unit_rows
+from vhe.predict.scoring import CosineMethod, unit_rows
 
 if TYPE_CHECKING:
     from scipy import sparse

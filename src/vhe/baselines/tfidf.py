@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from vhe.evaluate.contract import PAIRS_AT_ONCE
+from vhe.predict.scoring import PAIRS_AT_ONCE
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -19,11 +19,11 @@ from vhe.baselines.cane import CANE
 from vhe.baselines.contextual import Contextual, ContextualPairs
 from vhe.baselines.pwa import PWA
 from vhe.baselines.wane import WANE
-from vhe.data.pairs import LinkSet, stream
+from vhe.data.sampling import LinkSet, stream
 from vhe.data.text import Corpus
-from vhe.evaluate.contract import CosineMethod
-from vhe.infer.embed import local_embedding
-from vhe.model import VHE
+from vhe.estimators import VHE
+from vhe.pair.embedding import local_embedding
+from vhe.predict.scoring import CosineMethod
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork

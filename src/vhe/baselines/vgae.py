@@ -16,7 +16,7 @@ import numpy as np
 from vhe.baselines.diffused_text import normalised_adjacency
 from vhe.baselines.tfidf import tfidf_rows
 from vhe.errors import VHEError
-from vhe.evaluate.contract import PAIRS_AT_ONCE
+from vhe.predict.scoring import PAIRS_AT_ONCE
 
 if TYPE_CHECKING:
     import torch

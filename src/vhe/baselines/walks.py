@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vhe.data.pairs import LinkSet
+from vhe.data.sampling import LinkSet
 
 
 class Walker:

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs, by_part
 from vhe.config import VHEConfig
 from vhe.data.text import PADDING, Corpus
-from vhe.nn.alignment import MASKED
-from vhe.nn.pair_vae import TextPairs
+from vhe.pair.alignment import MASKED
+from vhe.pair.model import TextPairs
 
 
 class WANEPairs(ContextualPairs):

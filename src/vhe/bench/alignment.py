@@ -14,13 +14,13 @@ from torch.nn.functional import conv1d, embedding, pad
 from vhe.bench.measure import MATRIX_WORK, in_turns, matrix_product, trainer_of
 from vhe.config import VHEConfig
 from vhe.data.network import TextNetwork
-from vhe.data.pairs import Pairs, length_buckets, longer_first
+from vhe.data.sampling import Pairs, length_buckets, longer_first
 from vhe.data.text import PADDING, Corpus
-from vhe.infer.embed import AREA
-from vhe.nn.alignment import MASKED, Aligned, PhraseToWordAlignment
-from vhe.nn.pair_vae import PairVAE, TextPairs
-from vhe.nn.places import Texts
-from vhe.train.trainer import Trainer
+from vhe.pair.alignment import MASKED, Aligned, PhraseToWordAlignment
+from vhe.pair.embedding import AREA
+from vhe.pair.model import PairVAE, TextPairs
+from vhe.pair.packed_tokens import Texts
+from vhe.pair.training import Trainer
 
 PAIRS, LARGE = 128, 1024  # pairs a step, by default and where there are many
 AT_ONCE = 32  # how many of them the straightforward way pads together
@@ -142,7 +142,8 @@ def step(network: TextNetwork, rounds: int) -> dict[str, float]:
     Large steps are the same with more pairs: what a step does once weighs less there.
     """
     trainer, large = (
-        trainer_of(network, VHEConfig(softness=2.0, batch_size=pairs)) for pairs in (PAIRS, LARGE)
+        trainer_of(network, VHEConfig(text_knn_weight=2.0, batch_size=pairs))
+        for pairs in (PAIRS, LARGE)
     )
     numbers = iter(range(10**9))
     parts = _loading(trainer)

@@ -13,10 +13,10 @@ import torch
 
 from vhe.config import VHEConfig
 from vhe.data.network import TextNetwork
-from vhe.data.split import validation_links
+from vhe.data.splits import validation_links
 from vhe.data.text import Corpus
-from vhe.nn.pair_vae import PairVAE
-from vhe.train.trainer import Trainer
+from vhe.pair.model import PairVAE
+from vhe.pair.training import Trainer
 
 MATRIX = 2048  # rows of the matrices whose product tells the machine's rate
 TOPICS, LINKS = 100, 2.3  # of a made-up network: topics, links a vertex (as Cora)
@@ -70,7 +70,7 @@ def made_up(n: int, seed: int = 0) -> TextNetwork:
 
 def trainer_of(network: TextNetwork, config: VHEConfig | None = None) -> Trainer:
     """A training that is about to start."""
-    config = config or VHEConfig(softness=2.0)
+    config = config or VHEConfig(text_knn_weight=2.0)
     corpus = Corpus.build(network.texts, min_count=config.min_count, max_words=config.max_words)
     links, validation = validation_links(network.links, config.validation, 0, 256)
     model = PairVAE(config, len(corpus.vocabulary), len(network), 0.001)

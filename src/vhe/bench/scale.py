@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from vhe.bench.measure import in_turns, made_up, peak_gigabytes, trainer_of
-from vhe.data.pairs import LinkSet
-from vhe.infer.embed import global_embedding
-from vhe.infer.neighbours import partners
-from vhe.train.trainer import Trainer
+from vhe.data.sampling import LinkSet
+from vhe.pair.embedding import global_embedding
+from vhe.pair.training import Trainer
+from vhe.predict.neighbours import partners
 
 SMALL, LARGE = 2_300, 63_000  # vertices
 EMBEDDED = (1_000, 4_000)
@@ -33,7 +33,7 @@ def scale(rounds: int, small: int = SMALL, large: int = LARGE) -> dict[str, floa
         programs |= {f"step {name}": partial(step, trainer), f"look {name}": trainer._look}
     took = in_turns(programs, rounds)
     pair = {
-        name: (took[f"step {name}"] + took[f"look {name}"] / trainer.config.check_every)
+        name: (took[f"step {name}"] + took[f"look {name}"] / trainer.config.validate_every)
         / len(trainer.sampler.batch(0))
         for name, trainer in trainers.items()
     }

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from vhe.cli.output import answers_only, print_json, print_table, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
 from vhe.cli.place import check_model_folder
 from vhe.cli.source import read_model
 
@@ -43,13 +43,13 @@ def add(
         print one JSON document, and progress on standard error
     """
     check_model_folder(out, resume=False, overwrite=overwrite)
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         import time
 
-        from vhe.data.formats import read_newcomers
+        from vhe.data.readers.files import read_new_vertices
 
         fitted = read_model(model)
-        found = read_newcomers(vertices, edges, fitted.network_)
+        found = read_new_vertices(vertices, edges, fitted.network_)
         for note in found.notes:
             say(f"note: {note}")
         began = time.monotonic()

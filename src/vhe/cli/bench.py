@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from cyclopts.types import PositiveInt
 
-from vhe.cli.output import answers_only, print_json, print_table, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
 from vhe.errors import VHEError
 
 Figure = Literal["alignment", "step", "scale", "embedding", "together"]
@@ -42,7 +42,7 @@ def bench(
     """
     found: dict[str, dict[str, float]] = {}
     names = (datasets or "seealso").split(",")
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         for figure in get_args(Figure) if name is None else (name,):
             for network in names if figure in ("alignment", "step", "together") else ("",):
                 title = f"{figure} {network}".strip()
@@ -58,7 +58,7 @@ def bench(
 
 
 def _measured(figure: str, network: str, rounds: int) -> dict[str, float]:
-    from vhe.bench import alignment, scale, together
+    from vhe.bench import alignment, multiprocess, scale
     from vhe.data.datasets import load
 
     if figure == "scale":
@@ -66,7 +66,7 @@ def _measured(figure: str, network: str, rounds: int) -> dict[str, float]:
     if figure == "embedding":
         return scale.embedding(rounds)
     if figure == "together":
-        return together.together(network, rounds)
+        return multiprocess.together(network, rounds)
     chosen = load(network)
     if not len(chosen.links):
         raise VHEError(f"{network}: there is no link to learn from")

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from vhe.cli.output import answers_only, print_json, print_table
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_table
 from vhe.cli.source import read_network
 
 
@@ -23,7 +23,7 @@ def data(name: str | None = None, /, *, json: bool = False) -> None:
         return
     from vhe.data.datasets import statistics
 
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         network = read_network(name)
         counts = statistics(network)
     if json:

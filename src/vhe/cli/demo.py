@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cyclopts.types import NonNegativeInt
 
-from vhe.cli.output import answers_only, print_json
+from vhe.cli.output import diagnostics_to_stderr, print_json
 from vhe.cli.place import check_writable
 
 
@@ -26,7 +26,7 @@ def demo(*, out: Path = Path("demo"), seed: NonNegativeInt = 0, json: bool = Fal
     check_writable(out / "report.html")
     from vhe.demo import run
 
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         result = run(out, seed)
     if json:
         print_json(result)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vhe import __version__
-from vhe.cli.output import answers_only, print_json, print_table, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
 
 CORE = (
     "torch",
@@ -36,7 +36,7 @@ def doctor(*, json: bool = False) -> int:
     json
         print one JSON document
     """
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         core = {name: _import_version(name) for name in CORE}
         broken = [name for name, found in core.items() if found["version"] is None]
         report: dict[str, Any] = {
@@ -115,7 +115,7 @@ def _memory() -> dict[str, float | None]:
 def _torch() -> dict[str, Any]:
     import torch
 
-    from vhe.nn import compiled
+    from vhe.runtime import native as compiled
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return {

@@ -5,7 +5,7 @@ from typing import Literal
 
 from cyclopts.types import PositiveInt
 
-from vhe.cli.output import answers_only, print_json, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, say
 from vhe.cli.place import check_writable
 from vhe.cli.source import read_model
 from vhe.errors import VHEError
@@ -35,15 +35,15 @@ def embed(
     json
         print one JSON document that says what was written
     """
-    from vhe.data.checked import counted
-    from vhe.data.formats import write_embedding
-    from vhe.data.tables import checked_extension
+    from vhe.data.checks import counted
+    from vhe.data.readers.files import write_embedding
+    from vhe.data.readers.tables import checked_extension
 
     extension = checked_extension(out, (".parquet", ".csv", ".npy", ".txt"))
     if std and extension == ".txt":
         raise VHEError("--std has no place in word2vec's format: take .parquet, .csv or .npy")
     check_writable(out)
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         fitted = read_model(model)
         if std:
             mean, deviation = fitted.embed(return_std=True, contexts=contexts)

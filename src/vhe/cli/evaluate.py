@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vhe.cli.output import answers_only, print_json, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, say
 from vhe.cli.place import check_writable
 from vhe.cli.source import read_network
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
-    from vhe.evaluate.calibration import ReliabilityCurve
-    from vhe.evaluate.cells import Cell
+    from vhe.evaluation.experiment import Cell
+    from vhe.predict.calibration import ReliabilityCurve
 
 RATIO, LABELLED = "55", "10,30,50,70"  # where nothing is said
 
@@ -65,7 +65,7 @@ def evaluate(
     json
         print one JSON document, and progress on standard error
     """
-    from vhe.evaluate.cells import (
+    from vhe.evaluation.experiment import (
         Bench,
         Cell,
         check_methods,
@@ -73,7 +73,7 @@ def evaluate(
         parse_seeds,
         parse_shares,
     )
-    from vhe.evaluate.interrupt import heeding_interrupts
+    from vhe.evaluation.interrupt import raise_on_sigint
 
     if task == "classify" and (ratio or protocol):
         option = "--ratio" if ratio else "--protocol"
@@ -88,7 +88,7 @@ def evaluate(
     check_methods(methods, task)
     if reliability:
         check_reliability(reliability, task, methods)
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         network = read_network(source, vertices, edges)
         rules = None if task == "classify" else protocol or "clean"
         cells = [
@@ -102,13 +102,13 @@ def evaluate(
         curves: dict[str, list[ReliabilityCurve]] = {}
         for number, cell in enumerate(cells, 1):
             began = time.monotonic()
-            with heeding_interrupts():
+            with raise_on_sigint():
                 results.append(bench.measure(cell))
             if bench.reliability:
                 curves.setdefault(cell.method, []).append(bench.reliability)
             say(f"[{number}/{len(cells)}] {told(cell, results[-1], time.monotonic() - began)}")
     if reliability:
-        from vhe.evaluate.calibration import pooled_curve, reliability_plot
+        from vhe.predict.calibration import pooled_curve, reliability_plot
 
         reliability_plot({name: pooled_curve(mine) for name, mine in curves.items()}, reliability)
         say(f"wrote {reliability}")
@@ -120,8 +120,8 @@ def evaluate(
 
 def check_reliability(path: Path, task: str, methods: Sequence[str]) -> None:
     """Refuse, before any work, a picture that nothing could be drawn in."""
-    from vhe.evaluate.drawing import check_picture
-    from vhe.evaluate.methods import make
+    from vhe.evaluation.drawing import check_picture
+    from vhe.evaluation.methods import make
 
     if task == "classify":
         raise VHEError("classify asks for no link: leave --reliability out")
@@ -133,7 +133,7 @@ def check_reliability(path: Path, task: str, methods: Sequence[str]) -> None:
 
 def told(cell: Cell, result: dict[str, Any], seconds: float) -> str:
     """A finished cell in a line."""
-    from vhe.evaluate.cells import MEASURES, TITLES
+    from vhe.evaluation.experiment import MEASURES, TITLES
 
     measure = MEASURES[cell.task][0]
     return f"{cell}: {TITLES[measure]} {100 * result[measure]:.1f} ({seconds:.1f} s)"
@@ -141,9 +141,9 @@ def told(cell: Cell, result: dict[str, Any], seconds: float) -> str:
 
 def print_results(task: Literal["link", "classify", "unseen"], results: list[Any]) -> None:
     """Means and deviations over seeds, a row for each method and share."""
-    from vhe.data.checked import counted
-    from vhe.evaluate.cells import CALIBRATION, MEASURES, TITLES, percent
-    from vhe.evaluate.summary import Figure, group
+    from vhe.data.checks import counted
+    from vhe.evaluation.experiment import CALIBRATION, MEASURES, TITLES, percent
+    from vhe.evaluation.summary import Figure, group
 
     share = "labelled" if task == "classify" else "ratio"
     measures = MEASURES[task]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vhe.cli.output import answers_only, print_json
+from vhe.cli.output import diagnostics_to_stderr, print_json
 from vhe.cli.place import check_writable
 from vhe.cli.source import ids_by_word, read_model
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vhe.infer.explain import Explanation, Side
+    from vhe.predict.explain import Explanation, Side
 
 PHRASES = 5  # that are listed
 
@@ -41,14 +41,14 @@ def explain(
     """
     if html is not None:
         check_writable(html)
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         fitted = read_model(model)
         words = ids_by_word(fitted.network_)
         found = fitted.explain(words.get(a, a), words.get(b, b))
         if html is not None:
-            from vhe.data.files import replacing
+            from vhe.runtime.files import atomic_write
 
-            with replacing(html) as temporary:
+            with atomic_write(html) as temporary:
                 temporary.write_text(found.to_html(), encoding="utf-8")
     if json:
         print_json(found.to_dict())

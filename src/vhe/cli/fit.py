@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from vhe.cli.output import answers_only, print_json, print_table, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
 from vhe.cli.place import check_model_folder, training_folder
 from vhe.cli.source import read_network
 from vhe.errors import VHEError
@@ -21,7 +21,7 @@ from vhe.errors import VHEError
 if TYPE_CHECKING:
     from vhe.config import VHEConfig
     from vhe.data.network import TextNetwork
-    from vhe.model import VHE
+    from vhe.estimators import VHE
 
 
 def fit(
@@ -73,11 +73,11 @@ def fit(
     json
         print one JSON document, and progress on standard error
     """
-    from vhe.train.checkpoint import claimed, recovered
-    from vhe.train.ranks import first, restarted
+    from vhe.runtime.ranks import first, restarted
+    from vhe.storage.folder import folder_lock, restore_interrupted_write
 
     if restarted():
-        resume = resume or recovered(training_folder(out)).is_dir()
+        resume = resume or restore_interrupted_write(training_folder(out)).is_dir()
     chosen = _settings(config, settings or (), epochs)
     if not first():  # under torchrun one process speaks and writes, the others only work
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
@@ -86,16 +86,16 @@ def fit(
                 network, checkpoint=training_folder(out), resume=resume
             )
         return
-    with claimed(out, "lock"):  # two that write one model would undo each other's work
+    with folder_lock(out, "lock"):  # two that write one model would undo each other's work
         check_model_folder(out, resume=resume, overwrite=overwrite)
-        with answers_only(json):
+        with diagnostics_to_stderr(json):
             network = read_network(source, vertices, edges)
             model = _fitted(network, out, chosen, resume, threads, seed)
     _report(model, out, json)
 
 
 def _model(config: VHEConfig, threads: int | None, seed: int | None, verbose: bool) -> VHE:
-    from vhe.model import VHE
+    from vhe.estimators import VHE
 
     model = VHE.from_config(config, random_state=seed)
     return model.set_params(threads=threads, verbose=verbose)
@@ -113,7 +113,7 @@ def _fitted(
     if seed is None and not resume:
         seed = secrets.randbelow(2**31)
         say(f"seed {seed} was drawn; --seed {seed} gives the same model again")
-    from vhe.train.checkpoint import discard
+    from vhe.storage.folder import discard
 
     model = _model(config, threads, seed, verbose=True)
     training = training_folder(out)
@@ -137,7 +137,7 @@ def _report(model: VHE, out: Path, json: bool) -> None:
         size = {"vertices": len(network), "links": len(network.links)}
         print_json({"model": out, "network": network.name, **size, **result})
         return
-    from vhe.data.checked import counted
+    from vhe.data.checks import counted
 
     vertices = counted(len(network), "vertex", "vertices")
     links = counted(len(network.links), "link")

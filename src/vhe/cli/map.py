@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cyclopts.types import NonNegativeInt
 
-from vhe.cli.output import answers_only, print_json, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, say
 from vhe.cli.place import check_writable
 from vhe.cli.source import read_model
 from vhe.errors import VHEError
@@ -29,16 +29,16 @@ def map(model: Path, /, *, out: Path, seed: NonNegativeInt = 0, json: bool = Fal
     json
         print one JSON document that says what was written
     """
-    from vhe.data.checked import counted
-    from vhe.data.tables import checked_extension
-    from vhe.serve import FORMATS
+    from vhe.data.checks import counted
+    from vhe.data.readers.tables import checked_extension
+    from vhe.web import FORMATS
 
     if checked_extension(out, FORMATS) == ".png" and find_spec("matplotlib") is None:
         raise VHEError("a picture needs matplotlib: pip install 'vhe[plot]'")
     check_writable(out)
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         fitted = read_model(model)
-        from vhe.serve.atlas import place, write_map
+        from vhe.web.atlas import place, write_map
 
         write_map(out, fitted, place(fitted, seed))
     if json:

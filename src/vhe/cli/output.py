@@ -15,7 +15,7 @@ def say(text: str) -> None:
 
 
 @contextlib.contextmanager
-def answers_only(json: bool) -> Iterator[None]:
+def diagnostics_to_stderr(json: bool) -> Iterator[None]:
     """Inside, a warning is a note, and with ``json`` whatever is printed goes to standard error."""
     with contextlib.ExitStack() as stack:
         if json:

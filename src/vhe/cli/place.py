@@ -27,16 +27,16 @@ def training_folder(out: Path) -> Path:
 
 def check_model_folder(out: Path, *, resume: bool, overwrite: bool) -> None:
     """See that a model can be saved in ``out`` without destroying anything unasked."""
-    from vhe.train.checkpoint import recovered
+    from vhe.storage.folder import restore_interrupted_write
 
     if resume and overwrite:
         raise VHEError("--resume and --overwrite contradict each other: leave one of them out")
     if out.is_file():
         raise VHEError(f"{out} is a file: name a folder for the model")
-    filled = recovered(out).is_dir() and any(out.iterdir())
+    filled = restore_interrupted_write(out).is_dir() and any(out.iterdir())
     if filled and not (out / MANIFEST).exists():
         raise VHEError(f"{out} holds files that are no model: name a new or an empty folder")
-    if resume and not recovered(training_folder(out)).is_dir():
+    if resume and not restore_interrupted_write(training_folder(out)).is_dir():
         raise VHEError(f"{out} has no interrupted training to go on with: leave --resume out")
     if filled and not (resume or overwrite):
         raise VHEError(

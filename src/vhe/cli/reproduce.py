@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Literal, get_args
 
-from vhe.cli.output import answers_only, print_json, print_table, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
 from vhe.cli.place import check_writable
 from vhe.errors import VHEError
 
@@ -73,8 +73,8 @@ def reproduce(
         print one JSON document, and progress on standard error
     """
     from vhe.data.datasets import describe
-    from vhe.evaluate.cells import Task, parse_names, parse_seeds, parse_shares
-    from vhe.evaluate.methods import check_name
+    from vhe.evaluation.experiment import Task, parse_names, parse_seeds, parse_shares
+    from vhe.evaluation.methods import check_name
     from vhe.paper.grid import PROTOCOLS, cells
     from vhe.paper.runner import run
 
@@ -100,7 +100,7 @@ def reproduce(
         told |= {"seeds": seeds, "results": str(results), "workers": str(workers)}
         words = [w for name, value in told.items() if value for w in (f"--{name}", value)]
         return detach([task, *words], results, json)
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         try:
             tally = run(chosen, results, say=say, workers=workers)
         except KeyboardInterrupt:
@@ -168,7 +168,7 @@ def report(*, results: Path = RESULTS, out: Path = PAGES, json: bool = False) ->
     check_writable(out / "README.md")
     from vhe.paper.report import write_report
 
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         written = write_report(results, out)
     if json:
         print_json({"files": written})

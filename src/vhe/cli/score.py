@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vhe.cli.output import answers_only, print_json, print_table, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
 from vhe.cli.source import ids_by_word, read_model
 from vhe.errors import VHEError
 
@@ -33,7 +33,7 @@ def score(
     are; vhe suggest tells that probability. It is calibrated on the validation
     links, or on the training links of a model that has none. The score is the
     cosine of the two embeddings and, in networks where a few vertices have most
-    links, what the popularity of both adds.
+    links, what the degree_weight of both adds.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def score(
         raise VHEError("two vertices are needed: vhe score MODEL A B, or --pairs FILE")
     if pairs is not None and given:
         raise VHEError("both vertices and --pairs were given: leave one of them out")
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         fitted = read_model(model)
         words = ids_by_word(fitted.network_)
         if pairs is None:
@@ -74,12 +74,12 @@ def _read_pairs(
     path: Path, network: TextNetwork, words: dict[str, Hashable]
 ) -> list[tuple[Hashable, Hashable]]:
     """The pairs of ids in a file; one that is unknown is named with its line."""
-    from vhe.data.checked import number_edges
-    from vhe.data.tables import read_table
+    from vhe.data.checks import edge_indices
+    from vhe.data.readers.tables import read_table
 
     table = read_table(path, ENDS, known=words)
     for note in table.notes:
         say(f"note: {note}")
     sources, targets = ([words.get(str(i), i) for i in table.columns[end]] for end in ENDS)
-    number_edges(network.ids, sources, targets, lambda row: f"{table.where(row)}: the pair")
+    edge_indices(network.ids, sources, targets, lambda row: f"{table.where(row)}: the pair")
     return list(zip(sources, targets, strict=True))

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from vhe.cli.output import answers_only, say
+from vhe.cli.output import diagnostics_to_stderr, say
 from vhe.cli.source import read_model
 from vhe.errors import VHEError
 
@@ -47,7 +47,7 @@ def serve(
         raise VHEError(f"{error.name} is missing: pip install 'vhe[serve]'") from None
     from urllib.parse import quote
 
-    from vhe.serve import server
+    from vhe.web import server
 
     if not 0 <= port < 2**16:
         raise VHEError(f"port {port} does not exist; choose one from 1024 to 65535.")
@@ -56,12 +56,12 @@ def serve(
     alone = server.is_loopback(host)
     if token is None and not alone:
         raise VHEError(f"other machines can reach {host}; give --token WORD, which they must know.")
-    with server.bind(host, port) as bound, answers_only(json=False):
+    with server.bind(host, port) as bound, diagnostics_to_stderr(json=False):
         fitted = read_model(model)
-        from vhe.serve.app import make_app
-        from vhe.serve.atlas import place
-        from vhe.serve.explorer import Explorer
-        from vhe.train.machine import using_threads
+        from vhe.runtime.device import using_threads
+        from vhe.web.app import make_app
+        from vhe.web.atlas import place
+        from vhe.web.explorer import Explorer
 
         explorer = Explorer(fitted, place(fitted, seed))
         explorer.warm_up()

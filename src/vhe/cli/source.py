@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from vhe.data.network import TextNetwork
-    from vhe.model import VHE
+    from vhe.estimators import VHE
 
 
 def read_network(
@@ -42,11 +42,11 @@ def read_network(
 
 def read_model(folder: Path) -> VHE:
     """The model in a folder that `vhe fit` wrote."""
-    from vhe.train.checkpoint import recovered
+    from vhe.storage.folder import restore_interrupted_write
 
-    if not recovered(folder).is_dir():
+    if not restore_interrupted_write(folder).is_dir():
         raise VHEError(f"{folder} is no model folder; vhe fit SOURCE --out {folder} makes one")
-    from vhe.model import VHE
+    from vhe.estimators import VHE
 
     return VHE.load(folder)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
-from vhe.cli.output import answers_only, print_json, print_table
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_table
 from vhe.cli.place import check_writable
 from vhe.cli.source import ids_by_word, read_model
 from vhe.errors import VHEError
@@ -50,11 +50,11 @@ def suggest(
     if all != (out is not None):
         raise VHEError("--all and --out FILE belong together: give both or neither")
     if out is not None:
-        from vhe.data.tables import checked_extension, write_table
+        from vhe.data.readers.tables import checked_extension, write_table
 
         checked_extension(out, TABLES)
         check_writable(out)
-        with answers_only(json):
+        with diagnostics_to_stderr(json):
             fitted = read_model(model)
             table = fitted.suggest_all(k)
             write_table(out, {str(name): table[name].tolist() for name in table})
@@ -63,7 +63,7 @@ def suggest(
         else:
             print_table([("links", f"{len(table):,}"), ("file", out)])
         return
-    with answers_only(json):
+    with diagnostics_to_stderr(json):
         fitted = read_model(model)
         vertex = ids_by_word(fitted.network_).get(str(id), id)
         links = fitted.suggest_links(vertex, k)

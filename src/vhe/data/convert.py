@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vhe.data.checked import number_edges
+from vhe.data.checks import edge_indices
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 
@@ -31,7 +31,7 @@ def from_networkx(graph: networkx.Graph, text: str, label: str | None) -> TextNe
     return TextNetwork.from_parts(
         ids,
         [attributes[text] for _, attributes in graph.nodes(data=True)],
-        number_edges(ids, [e[0] for e in ends], [e[1] for e in ends], "edge {}".format),
+        edge_indices(ids, [e[0] for e in ends], [e[1] for e in ends], "edge {}".format),
         None if label is None else [a.get(label) for _, a in graph.nodes(data=True)],
         directed=graph.is_directed(),
         name=graph.name or "network",
@@ -69,7 +69,7 @@ def from_pandas(
     return TextNetwork.from_parts(
         ids,
         texts,
-        number_edges(ids, sources, targets, "row {} of the edges".format),
+        edge_indices(ids, sources, targets, "row {} of the edges".format),
         None if label is None else _column(vertices, "vertices", label),
     )
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from vhe.data.files import read_bytes, replacing
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
+from vhe.runtime.files import atomic_write, read_bytes
 
 # The files as thunlp/CANE published them, under the MIT licence.
 BASE_URL = "https://raw.githubusercontent.com/thunlp/CANE/a0e7e78/datasets"
@@ -90,15 +90,15 @@ def load(source: str | PathLike[str], *, base_url: str | None = None) -> TextNet
     """
     name = str(source)
     if name == "seealso":
-        from vhe.data import seealso
+        from vhe.data.readers import seealso
 
         return seealso.load()
     if name == "debian":
-        from vhe.data import debian
+        from vhe.data.readers import debian
 
         return debian.load()
     if name in DATASETS:
-        from vhe.data.cane import read_cane
+        from vhe.data.readers.cane import read_cane
 
         paths = {file: fetch(name, file, base_url) for file in DATASETS[name].files}
         data, graph, group = paths["data.txt"], paths["graph.txt"], paths.get("group.txt")
@@ -166,7 +166,7 @@ def fetch(name: str, file: str, base_url: str | None = None) -> Path:
             f"{name}/{file} arrived damaged from {base} ({len(content):,} bytes, and its checksum "
             "differs) and was not kept; try again."
         )
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(content)
     return path
 

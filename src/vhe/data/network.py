@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vhe.data.checked import (
+from vhe.data.checks import (
     Integers,
     checked_edges,
     checked_labels,
     checked_texts,
     counted,
+    edge_indices,
     frozen,
-    number_edges,
-    number_ids,
+    id_positions,
     plain,
     unknown,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas
     from torch_geometric.data import Data
 
-    from vhe.data.split import LinkTest, UnseenTest
+    from vhe.data.splits import LinkTest, UnseenTest
 
 
 class TextNetwork:
@@ -73,7 +73,7 @@ class TextNetwork:
         self.ids: tuple[Hashable, ...] = tuple(map(plain, ids))
         if not self.ids:
             raise VHEError(f"{name} has no vertices; a network needs at least one.")
-        self._positions = number_ids(self.ids)
+        self._positions = id_positions(self.ids)
         self.texts: tuple[str, ...] = checked_texts(self.ids, texts)
         self.edges: Integers = checked_edges(len(self.ids), edges)
         self.labels: tuple[Hashable | None, ...] | None = checked_labels(self.ids, labels)
@@ -182,13 +182,13 @@ class TextNetwork:
         self, ratio: float, seed: int = 0, protocol: Literal["lines", "clean"] = "clean"
     ) -> tuple[TextNetwork, LinkTest]:
         """Keep the share `ratio` of the edges for training; the others are the test."""
-        from vhe.data import split
+        from vhe.data import splits as split
 
         return split.split_edges(self, ratio, seed, protocol)
 
     def split_vertices(self, ratio: float, seed: int = 0) -> tuple[TextNetwork, UnseenTest]:
         """Keep the share `ratio` of the vertices for training; the others are never seen there."""
-        from vhe.data import split
+        from vhe.data import splits as split
 
         return split.split_vertices(self, ratio, seed)
 
@@ -218,7 +218,7 @@ class TextNetwork:
         return cls.from_parts(
             ids,
             list(texts.values()),
-            number_edges(ids, [p[0] for p in pairs], [p[1] for p in pairs], "edge {}".format),
+            edge_indices(ids, [p[0] for p in pairs], [p[1] for p in pairs], "edge {}".format),
             None if labels is None else [labels.get(i) for i in ids],
             directed=directed,
             name=name,
@@ -282,13 +282,13 @@ class TextNetwork:
         cls, vertices: str | PathLike[str], edges: str | PathLike[str] | None = None
     ) -> TextNetwork:
         """Read a file of vertices and one of edges (CSV, TSV, JSONL, Parquet), or one GraphML."""
-        from vhe.data import formats
+        from vhe.data.readers import files as formats
 
         return formats.read_files(vertices, edges)
 
     @classmethod
     def from_folder(cls, path: str | PathLike[str]) -> TextNetwork:
         """Read a folder in CANE's format: data.txt, graph.txt and, where there, group.txt."""
-        from vhe.data import formats
+        from vhe.data.readers import files as formats
 
         return formats.read_folder(path)

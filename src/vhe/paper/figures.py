@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vhe.evaluate.cells import VARIED, Task
-from vhe.evaluate.drawing import COLOURS, drawing
-from vhe.evaluate.summary import Figure
+from vhe.evaluation.drawing import COLOURS, drawing
+from vhe.evaluation.experiment import VARIED, Task
+from vhe.evaluation.summary import Figure
 from vhe.paper.published import published
 from vhe.paper.tables import Result, by_degree, column, dataset_name, display, in_order
 

@@ -13,10 +13,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
 from vhe.errors import VHEError
-from vhe.evaluate.cells import WHOLE, Cell, Task
+from vhe.evaluation.experiment import WHOLE, Cell, Task
 
 if TYPE_CHECKING:
-    from vhe.data.split import Protocol
+    from vhe.data.splits import Protocol
 
 PROTOCOLS: tuple[Protocol, ...] = ("lines", "clean")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vhe.paper.tables import Entry, Result, Table, dataset_name, datasets, missing, tables
 
 if TYPE_CHECKING:
-    from vhe.evaluate.cells import Task
+    from vhe.evaluation.experiment import Task
     from vhe.paper.figures import Picture
 
 

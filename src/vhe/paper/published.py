@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vhe.evaluate.cells import Task
+    from vhe.evaluation.experiment import Task
 
 # The names of the paper's methods. Both forms of VHE are measured against the paper's one.
 PAPER_NAMES = {

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from vhe.data.checked import counted
-from vhe.data.files import replacing
+from vhe.data.checks import counted
 from vhe.errors import VHEError
-from vhe.evaluate.cells import Task
+from vhe.evaluation.experiment import Task
 from vhe.paper.figures import draw_all
 from vhe.paper.markdown import figure_page, task_page
 from vhe.paper.page import web_page
 from vhe.paper.results import read_results
 from vhe.paper.tables import Result
+from vhe.runtime.files import atomic_write
 
 LEGEND = (
     "A cell is our mean ± sample deviation over seeds in percent, the number of seeds in round "
@@ -54,7 +54,7 @@ def write_report(results: Path, out: Path) -> list[Path]:
     texts["figures.md"] = figure_page(FIGURES, pictures, found, PICTURES)
     texts["index.html"] = web_page(PAGES, LEGEND, origin(found), pictures, found, out / PICTURES)
     for name, text in texts.items():
-        with replacing(out / name) as temporary:
+        with atomic_write(out / name) as temporary:
             temporary.write_text(text, encoding="utf-8")
     return [out / name for name in texts] + [out / PICTURES / p.file for p in pictures]
 

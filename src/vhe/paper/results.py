@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vhe.evaluate.cells import MEASURES, Cell, percent
+from vhe.evaluation.experiment import MEASURES, Cell, percent
 
 
 def cell_path(results: Path, cell: Cell) -> Path:

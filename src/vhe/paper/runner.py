@@ -19,11 +19,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vhe.data.files import replacing
 from vhe.errors import VHEError
-from vhe.evaluate.cells import MEASURES, TITLES, WHOLE, Bench, Cell, check_methods
-from vhe.evaluate.interrupt import heeding_interrupts
+from vhe.evaluation.experiment import MEASURES, TITLES, WHOLE, Bench, Cell, check_methods
+from vhe.evaluation.interrupt import raise_on_sigint
 from vhe.paper.results import cell_path, finished
+from vhe.runtime.files import atomic_write
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
@@ -74,7 +74,7 @@ def run(
     workers : processes; with several each uses one thread.
     """
     from vhe.data.datasets import load as load_dataset
-    from vhe.train.provenance import provenance
+    from vhe.runtime.provenance import provenance
 
     tally = Tally()
     todo = [cell for cell in cells if not finished(results, cell)]
@@ -130,14 +130,14 @@ class _Benches:
         began = time.monotonic()
         try:
             self._check(cell)
-            with heeding_interrupts():
+            with raise_on_sigint():
                 result = self._of(cell.dataset).measure(cell)
             text = json.dumps(result | {"origin": origin}, indent=1, allow_nan=False)
         except VHEError as error:
             return Outcome(cell, "skipped", str(error))
         except Exception as error:  # a night's work must not end with the first broken cell
             return Outcome(cell, "failed", f"{type(error).__name__}: {error}")
-        with replacing(cell_path(results, cell)) as temporary:
+        with atomic_write(cell_path(results, cell)) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
         measure = MEASURES[cell.task][0]
         score = f"{TITLES[measure]} {100 * result[measure]:.1f}"

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vhe.data.checked import counted
-from vhe.evaluate.cells import (
+from vhe.data.checks import counted
+from vhe.evaluation.experiment import (
     CALIBRATION,
     MEASURES,
     TITLES,
@@ -17,8 +17,8 @@ from vhe.evaluate.cells import (
     ablation_name,
     percent,
 )
-from vhe.evaluate.methods import METHODS
-from vhe.evaluate.summary import Figure, group
+from vhe.evaluation.methods import METHODS
+from vhe.evaluation.summary import Figure, group
 from vhe.paper.published import PAPER_NAMES, Published, published, table
 
 Result = Mapping[str, Any]
@@ -33,10 +33,10 @@ OWN_NAMES = {
 }
 ABLATIONS = {  # what each leaves out of the default
     "default": "VHE, nothing left out",
-    "softness=0.0": "no soft links between near texts",
+    "text_knn_weight=0.0": "no soft links between near texts",
     "steps=0": "nothing learned: words as they start",
     "link_weight=0.0": "no link term: the bound alone",
-    "word_start=random": "words start at random",
+    "word_init=random": "words start at random",
     "embedding=average": "embedding averaged over contexts, as in the paper",
     "structure=learned": "a learned table instead of the joint posterior",
     "structure=none": "no structure embedding: texts alone",
@@ -44,7 +44,7 @@ ABLATIONS = {  # what each leaves out of the default
 DATASETS = {"cora": "Cora", "hepth": "HepTh", "zhihu": "Zhihu"}
 COMPARED: tuple[Task, ...] = ("link", "classify", "unseen")  # of these the paper prints figures
 RULES = {
-    "lines": "protocol `lines`, as in earlier papers; it leaks and serves comparison only",
+    "lines": "protocol `lines`, as in earlier papers; it leaks and is_available comparison only",
     "clean": "protocol `clean`: distinct edges, negatives checked; no figures are published for it",
     None: "",
 }
@@ -99,7 +99,7 @@ def tables(task: Task, dataset: str, results: Iterable[Result]) -> list[Table]:
     for protocol in (None,) if task in WHOLE else ("lines", "clean"):
         same = [result for result in mine if result.get("protocol") == protocol]
         measures = list(MEASURES[task])
-        if protocol == "lines":  # serves comparison only, and the paper prints one measure
+        if protocol == "lines":  # is_available comparison only, and the paper prints one measure
             measures = measures[:1]
         elif any("brier" in result for result in same):
             measures += CALIBRATION

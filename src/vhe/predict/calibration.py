@@ -1,0 +1,187 @@
+"""From scores to probabilities, and how far those can be trusted: Platt's fit, the Brier score,
+the reliability curve and the expected calibration error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from vhe.errors import VHEError
+
+NEWTON_STEPS = 50  # a handful is enough; the bound only stops a fit that rounding keeps from ending
+
+
+@dataclass(frozen=True)
+class ReliabilityCurve:
+    """What was said and what came true, a bin of probabilities at a time (empty bins left out).
+
+    Attributes
+    ----------
+    probability : (b,) mean probability in each bin.
+    frequency : (b,) share of links in it.
+    count : (b,) pairs in it, or their weight.
+    """
+
+    probability: np.ndarray
+    frequency: np.ndarray
+    count: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error."""
+        gap = np.abs(self.probability - self.frequency)
+        return float(gap @ self.count / self.count.sum())
+
+
+def fit_platt(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """(a, b) such that sigmoid(a · score + b) is the probability of a link (Platt 1999).
+
+    The targets are Platt's, (N₊+1)/(N₊+2) and 1/(N₋+2) instead of 1 and 0, so that data which a
+    threshold separates still have a finite fit. Newton's method with step halving.
+
+    Parameters
+    ----------
+    scores : (m,) finite.
+    labels : (m,) 1 or True for a link, 0 or False for none.
+    """
+    scores, labels = _paired(scores, labels)
+    linked = int(labels.sum())
+    target = np.where(labels > 0, (linked + 1) / (linked + 2), 1 / (len(labels) - linked + 2))
+    centre, scale = float(scores.mean()), float(scores.std())
+    if scale <= 1e-12 * max(abs(centre), 1e-300):  # one score for all: only the base rate is left
+        return 0.0, _logit(float(target.mean()))
+    # Standardised scores make the two unknowns comparable, whatever unit the scores come in.
+    x = (scores - centre) / scale
+    design = np.stack([x, np.ones_like(x)], axis=1)  # (m, 2)
+    weights = np.array([0.0, _logit(float(target.mean()))])
+    loss = _cross_entropy(design @ weights, target)
+    for _ in range(NEWTON_STEPS):
+        p = sigmoid(design @ weights)
+        gradient = design.T @ (p - target)
+        curvature = (design * (p * (1 - p))[:, None]).T @ design + 1e-10 * np.eye(2)
+        step = np.linalg.solve(curvature, gradient)
+        if gradient @ step <= 1e-12 * len(x):  # twice the loss still to be gained
+            break
+        length = 1.0
+        while (tried := _cross_entropy(design @ (weights - length * step), target)) > loss:
+            length /= 2
+            if length < 1e-10:
+                break
+        else:
+            weights, loss = weights - length * step, tried
+            continue
+        break
+    a = float(weights[0]) / scale
+    return a, float(weights[1]) - a * centre
+
+
+def brier(
+    probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None
+) -> float:
+    """Mean squared difference between probability and outcome."""
+    probabilities, labels = _probabilities(probabilities, labels)
+    return float(np.average((probabilities - labels) ** 2, weights=weights))
+
+
+def reliability_curve(
+    probabilities: np.ndarray,
+    labels: np.ndarray,
+    bins: int = 10,
+    weights: np.ndarray | None = None,
+) -> ReliabilityCurve:
+    """Mean probability, share of links and size of each of ``bins`` equally wide bins."""
+    probabilities, labels = _probabilities(probabilities, labels)
+    if bins < 1:
+        raise VHEError(f"The number of bins is {bins}; it must be at least 1.")
+    return _binned(probabilities, labels, weights, bins)
+
+
+def pooled_curve(curves: Sequence[ReliabilityCurve], bins: int = 10) -> ReliabilityCurve:
+    """The curve of the pairs of several curves together, all with as many bins."""
+    probability, frequency, count = (
+        np.concatenate([getattr(curve, name) for curve in curves])
+        for name in ("probability", "frequency", "count")
+    )
+    return _binned(probability, frequency, count, bins)
+
+
+def expected_calibration_error(
+    probabilities: np.ndarray,
+    labels: np.ndarray,
+    bins: int = 10,
+    weights: np.ndarray | None = None,
+) -> float:
+    """Mean distance between what was said and what came true, weighted by the bins' sizes."""
+    return reliability_curve(probabilities, labels, bins, weights).error
+
+
+def reliability_plot(curves: Mapping[str, ReliabilityCurve], path: str | Path) -> Path:
+    """Draw what was said against what came true; a perfect method lies on the diagonal.
+
+    Parameters
+    ----------
+    curves : by the name that the legend shows.
+    path : a picture, as ``reliability.png`` or ``.svg``; needs the extra ``plot``.
+    """
+    from vhe.evaluation.drawing import drawing
+
+    with drawing(Path(path), size=(4.6, 4.6)) as (axes,):
+        axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
+        for name, curve in curves.items():
+            label = f"{name} (error {100 * curve.error:.1f} %)"
+            axes.plot(curve.probability, curve.frequency, marker="o", markersize=4, label=label)
+        axes.set(xlabel="probability that was told", ylabel="share that were links")
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    return Path(path)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)) without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, small) / (1 + small)
+
+
+def _binned(
+    probability: np.ndarray, frequency: np.ndarray, weights: np.ndarray | None, bins: int
+) -> ReliabilityCurve:
+    place = np.minimum((probability * bins).astype(np.int64), bins - 1)
+    count = np.bincount(place, weights=weights, minlength=bins)
+    used = count > 0
+    weigh = 1.0 if weights is None else weights
+    said = np.bincount(place, weights=weigh * probability, minlength=bins)
+    came_true = np.bincount(place, weights=weigh * frequency, minlength=bins)
+    return ReliabilityCurve(said[used] / count[used], came_true[used] / count[used], count[used])
+
+
+def _logit(p: float) -> float:
+    return math.log(p) - math.log1p(-p)
+
+
+def _cross_entropy(logits: np.ndarray, target: np.ndarray) -> float:
+    return float(np.sum(np.logaddexp(0, logits) - target * logits))
+
+
+def _paired(values: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values = np.asarray(values, dtype=np.float64).ravel()
+    labels = np.asarray(labels, dtype=np.float64).ravel()
+    if len(values) != len(labels) or not len(values):
+        raise VHEError(
+            f"There are {len(values)} scores and {len(labels)} labels; "
+            "give one label for each score, and at least one."
+        )
+    if not np.isfinite(values).all():
+        raise VHEError("Some scores are not finite numbers; leave them out or mend the method.")
+    if not np.isin(labels, (0, 1)).all():
+        raise VHEError("Some labels are neither 0 nor 1; use 1 for a link and 0 for none.")
+    return values, labels
+
+
+def _probabilities(values: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, labels = _paired(values, labels)
+    if values.min() < 0 or values.max() > 1:
+        raise VHEError("Some probabilities lie outside 0 to 1; turn scores into probabilities.")
+    return values, labels

@@ -1,0 +1,332 @@
+"""No held-out edge reaches a method: every one of the registry, and that leaks would be found.
+
+Two networks differ in their held-out edges only. What is handed to ``fit`` is searched for held-out
+edges, hidden references included; and whatever is learned, chosen or embedded from it has to be the
+same for both, to the last bit.
+"""
+
+import gc
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vhe.data.network import TextNetwork
+from vhe.data.splits import LinkTest, split_edges, split_vertices
+from vhe.errors import VHEError
+from vhe.evaluation import experiment as bench_module
+from vhe.evaluation import link as link_module
+from vhe.evaluation.experiment import Bench, Cell
+from vhe.evaluation.methods import METHODS, make
+from vhe.evaluation.unseen import check_unseen
+from vhe.predict.scoring import CosineMethod, Method
+
+RATIO, SEED = 0.6, 0
+VERTICES, TOPICS = 40, 4
+
+# Settings with which each learns in a moment; what it chooses on validation links stays chosen.
+NEURAL = {"word_dim": 8, "structure_dim": 8, "kernels": 4, "kernel_width": 3, "contexts": 2}
+NEURAL |= {"steps": 4, "validate_every": 2, "patience": 10}
+WALKS = {"dimensions": 8, "walks": 4, "length": 8, "window": 2}
+SMALL: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("pwa", "cane", "wane", "cene", "dmte"), NEURAL),
+    **{name: NEURAL for name in METHODS if name.endswith(("-text", "-mlp")) and name[0] in "cwp"},
+    "vhe": {**NEURAL, "latent_dim": 8, "hidden_dim": 8, "batch_size": 32, "threads": 1},
+    "vhe-texts": {**NEURAL, "latent_dim": 8, "hidden_dim": 8, "batch_size": 32, "threads": 1},
+    "vhe-pairs": {**NEURAL, "latent_dim": 8, "hidden_dim": 8, "batch_size": 32},
+    "vhe-paper": {**NEURAL, "latent_dim": 16, "hidden_dim": 8, "batch_size": 32, "epochs": 0.0},
+    "mmb": {"blocks": 3, "steps": 5},
+    "line": {"dimensions": 8, "passes": 5},
+    "deepwalk": WALKS,
+    "node2vec": WALKS,
+    "tadw": {"dimensions": 8},
+    "vgae": {"epochs": 5},
+}
+WITH_GENSIM = {"deepwalk", "node2vec", "naive-vae"}
+
+
+@pytest.fixture(scope="module")
+def network() -> TextNetwork:
+    """Sorted links, mostly inside a topic: lines and links are then the same rows."""
+    rng = np.random.default_rng(3)
+    i, j = np.triu_indices(VERTICES, 1)
+    drawn = rng.random(len(i)) < np.where(i % TOPICS == j % TOPICS, 0.4, 0.03)
+    words = rng.integers(6, size=(VERTICES, 4))
+    texts = [" ".join(f"t{k % TOPICS}w{w}" for w in row) for k, row in enumerate(words)]
+    return TextNetwork(range(VERTICES), texts, np.stack([i[drawn], j[drawn]], axis=1))
+
+
+def rewired(network: TextNetwork) -> TextNetwork:
+    """The network with other held-out edges in the same places of the sorted list."""
+    held_out = set(map(tuple, split_edges(network, RATIO, SEED)[1].pairs.tolist()))
+    edges = [tuple(edge) for edge in network.edges.tolist()]
+    for k, (i, j) in enumerate(edges):
+        before = edges[k - 1] if k else (-1, 0)
+        after = edges[k + 1] if k + 1 < len(edges) else (VERTICES, 0)
+        others = [(i, other) for other in (j + 1, j - 1) if i < other < VERTICES]
+        if (i, j) in held_out:
+            edges[k] = next((edge for edge in others if before < edge < after), (i, j))
+    return network.with_edges(np.array(edges))
+
+
+def rewired_unseen(network: TextNetwork) -> TextNetwork:
+    """The network with every edge of an unseen vertex moved to another end."""
+    seen = set(split_vertices(network, RATIO, SEED)[0].ids)
+    edges = [
+        (i, j) if {i, j} <= seen else (i, (j + 1) % VERTICES if (j + 1) % VERTICES != i else j)
+        for i, j in network.edges.tolist()
+        if {i, j} <= seen or i not in seen
+    ]
+    return network.with_edges(np.array(edges))
+
+
+class Run:
+    """A cell as the bench measures it: what went into ``fit``, what came out, the test."""
+
+    def __init__(
+        self, name: str, task: str, protocol: str, network: TextNetwork, monkeypatch: Any
+    ) -> None:
+        self.handed: list[TextNetwork] = []
+        evaluate = link_module.evaluate
+
+        def watched(name: str, seed: int, **settings: Any) -> Method:
+            method = make(name, seed, **settings)
+            fit = method.fit
+            method.fit = lambda train: (self.handed.append(train), fit(train))[1]  # type: ignore
+            return method
+
+        def record(method: Method, test: LinkTest) -> Any:
+            everyone = np.arange(len(test.network))
+            self.scores, self.test = method.score_matrix(everyone, everyone), test
+            return evaluate(method, test)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(bench_module, "make", watched)
+            patch.setattr(link_module, "evaluate", record)
+            settings = settings_of(name)
+            Bench(network).measure(Cell(task, "n", name, RATIO, protocol, SEED, settings))
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    if name == "naive-vae":
+        from vhe.baselines.node2vec import Node2Vec
+
+        return {"dimensions": 8, "epochs": 2, "structure": Node2Vec(**WALKS, p=1, q=1)}
+    return SMALL.get(name, {})
+
+
+def check_same(name: str, task: str, protocol: str, network: TextNetwork, monkeypatch: Any) -> None:
+    """Other held-out edges change nothing."""
+    other = rewired_unseen(network) if task == "unseen" else rewired(network)
+    first = Run(name, task, protocol, network, monkeypatch)
+    second = Run(name, task, protocol, other, monkeypatch)
+    moved = {*map(tuple, first.test.pairs)} ^ {*map(tuple, second.test.pairs)}
+    assert len(moved) > len(first.test) / 2
+    np.testing.assert_array_equal(first.scores, second.scores)
+
+
+def check_handed(
+    name: str, task: str, protocol: str, network: TextNetwork, monkeypatch: Any
+) -> None:
+    """Nothing that can be reached from what ``fit`` is given names a held-out edge."""
+    run = Run(name, task, protocol, network, monkeypatch)
+    assert run.handed
+    train = run.test.train
+    known = {frozenset(edge) for edge in train.edges.tolist()}
+    held_out = {frozenset(edge) for edge in run.test.pairs.tolist()} - known
+    for handed in run.handed:
+        given = {frozenset(edge) for edge in handed.edges.tolist()}
+        assert given <= known, "fit is given held-out edges"
+        found = held_out.intersection(pairs_in(handed))
+        assert not found, f"fit can reach {len(found)} held-out edges"
+
+
+def pairs_in(start: object) -> Iterator[frozenset[int]]:
+    """The pairs of vertex numbers in everything that can be reached from an object."""
+    code = (type, ModuleType, FunctionType, BuiltinFunctionType)
+    met: dict[int, object] = {}
+    waiting: list[object] = [start]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in met or isinstance(thing, code):
+            continue
+        met[id(thing)] = thing
+        waiting += gc.get_referents(thing)
+        if isinstance(thing, np.ndarray):
+            waiting.append(thing.base)  # a view keeps the whole array
+            if thing.ndim == 2 and thing.shape[1] == 2 and thing.dtype.kind in "iu":
+                yield from map(frozenset, thing.tolist())
+        elif isinstance(thing, tuple | list) and [type(end) for end in thing] == [int, int]:
+            yield frozenset(thing)
+
+
+def unseen_methods() -> list[str]:
+    """The methods that have something to say about a vertex that they were not fitted on."""
+    able = []
+    for name in METHODS:
+        try:
+            check_unseen(name, make(name, 0))
+        except VHEError:
+            continue
+        able.append(name)
+    return able
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(one_thread: None) -> None:
+    """Sums in one order."""
+
+
+@pytest.fixture
+def needed(request: pytest.FixtureRequest) -> None:
+    if request.getfixturevalue("name") in WITH_GENSIM:
+        pytest.importorskip("gensim")
+
+
+CHECKS = [check_same, check_handed]
+
+
+@pytest.mark.usefixtures("needed")
+@pytest.mark.parametrize("protocol", ["clean", "lines"])
+@pytest.mark.parametrize("name", METHODS)
+def test_other_held_out_edges_change_nothing(name, protocol, network, monkeypatch) -> None:
+    check_same(name, "link", protocol, network, monkeypatch)
+
+
+@pytest.mark.usefixtures("needed")
+@pytest.mark.parametrize("name", METHODS)
+def test_fit_can_reach_no_held_out_edge(name, network, monkeypatch) -> None:
+    check_handed(name, "link", "clean", network, monkeypatch)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", unseen_methods())
+def test_unseen_vertices_have_texts_only(check, name, network, monkeypatch) -> None:
+    check(name, "unseen", "clean", network, monkeypatch)
+
+
+# Leaks that have to be found
+
+
+class Leaking(CosineMethod):
+    """Knows the whole network, if ``fit`` can reach it from what it is given."""
+
+    def fit(self, network: TextNetwork) -> "Leaking":
+        self.network = network
+        self.embedding_ = self.embed(network, getattr(network, "source", network))
+        return self
+
+    def add_vertices(self, texts: Any) -> "Leaking":
+        return self
+
+    @staticmethod
+    def text(network: TextNetwork) -> np.ndarray:
+        return np.array([[text.count(f"t{t}w") for t in range(TOPICS)] for text in network.texts])
+
+    @staticmethod
+    def spread(network: TextNetwork, links: np.ndarray) -> np.ndarray:
+        adjacency = np.eye(len(network))
+        adjacency[links[:, 0], links[:, 1]] = adjacency[links[:, 1], links[:, 0]] = 1
+        return adjacency @ Leaking.text(network)
+
+    def embed(self, train: TextNetwork, whole: TextNetwork) -> np.ndarray:
+        raise NotImplementedError
+
+
+class Training(Leaking):
+    """Learns from all links."""
+
+    def embed(self, train: TextNetwork, whole: TextNetwork) -> np.ndarray:
+        return self.spread(whole, whole.links)
+
+
+class Choosing(Leaking):
+    """Chooses its one setting by all links instead of validation links."""
+
+    def embed(self, train: TextNetwork, whole: TextNetwork) -> np.ndarray:
+        rows = self.spread(whole, train.links)
+        i, j = whole.links.T
+        best = (rows[i] * rows[j]).sum() / 1000  # the better the links agree with it, the larger
+        return np.hstack([rows, np.full((len(rows), 1), best)])
+
+
+class Embedding(Leaking):
+    """Learns from the training links, and embeds with all of them afterwards."""
+
+    def fit(self, network: TextNetwork) -> "Leaking":
+        self.network = network
+        return self
+
+    @property
+    def embedding_(self) -> np.ndarray:  # type: ignore[override]
+        whole = getattr(self.network, "source", self.network)
+        return self.spread(whole, whole.links)
+
+
+LEAKS = [Training, Choosing, Embedding]
+FOUND = "Arrays are not equal|held-out edges"
+
+
+@pytest.fixture(params=LEAKS)
+def leak(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A method of the registry that leaks once it can."""
+    monkeypatch.setitem(METHODS, "leak", f"{__name__}:{request.param.__name__}")
+    monkeypatch.setattr("vhe.evaluation.methods.names", lambda: tuple(METHODS))
+    monkeypatch.setattr("vhe.evaluation.methods.import_module", _import_module(request.param))
+    return "leak"
+
+
+def _import_module(kind: type) -> Callable[[str], Any]:
+    from importlib import import_module
+    from types import SimpleNamespace
+
+    here = SimpleNamespace(**{kind.__name__: kind})
+    return lambda name: here if name == __name__ else import_module(name)
+
+
+def test_without_a_way_there_is_no_leak(leak, network, monkeypatch) -> None:
+    for check in CHECKS:
+        check(leak, "link", "clean", network, monkeypatch)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_hidden_reference_is_found(check, leak, network, monkeypatch) -> None:
+    with_edges = TextNetwork.with_edges
+
+    def hiding(self: TextNetwork, edges: Any, **changes: Any) -> TextNetwork:
+        other = with_edges(self, edges, **changes)
+        other.source = self  # type: ignore[attr-defined]
+        return other
+
+    monkeypatch.setattr(TextNetwork, "with_edges", hiding)
+    with pytest.raises(AssertionError, match=FOUND):
+        check(leak, "link", "clean", network, monkeypatch)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_bench_that_fits_on_everything_is_found(check, leak, network, monkeypatch) -> None:
+    def everything(network: TextNetwork, *how: Any) -> tuple[TextNetwork, LinkTest]:
+        return network, split_edges(network, *how)[1]
+
+    monkeypatch.setattr("vhe.data.splits.split_edges", everything)
+    with pytest.raises(AssertionError, match=FOUND):
+        check(leak, "link", "clean", network, monkeypatch)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_leak_of_the_unseen_is_found(check, leak, network, monkeypatch) -> None:
+    subnetwork = TextNetwork.subnetwork
+
+    def hiding(self: TextNetwork, vertices: Any) -> TextNetwork:
+        other = subnetwork(self, vertices)
+        if len(other) < len(self):
+            # in the order of the test: the seen first
+            unseen = np.setdiff1d(np.arange(len(self)), vertices)
+            other.source = subnetwork(self, np.concatenate([vertices, unseen]))  # type: ignore
+        return other
+
+    monkeypatch.setattr(TextNetwork, "subnetwork", hiding)
+    with pytest.raises(AssertionError, match=FOUND):
+        check(leak, "unseen", "clean", network, monkeypatch)

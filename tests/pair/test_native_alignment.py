@@ -1,0 +1,282 @@
+"""The C against the equations in 64 bits, and what happens where it cannot be compiled."""
+
+import ctypes
+import shutil
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.pair.test_alignment import straightforward
+
+from vhe.graph.prior import Coupling
+from vhe.pair.alignment import PhraseToWordAlignment
+from vhe.pair.decoder import pool
+from vhe.runtime import native as compiled
+from vhe.runtime.sparse import sparse_times
+
+CLOSE = {"rtol": 2e-4, "atol": 2e-5}
+needs_compiler = pytest.mark.skipif(compiled.library() is None, reason="no C compiler here")
+
+
+def tokens_of(lengths, generator, vocabulary):
+    tokens = torch.randint(1, vocabulary, (len(lengths), max(1, *lengths)), generator=generator)
+    return tokens * (torch.arange(tokens.shape[1]) < torch.tensor(lengths).unsqueeze(1))
+
+
+def case(lengths, *, dim=12, kernels=7, width=5, longest=40, vocabulary=30, seed=0):
+    """An alignment, its words, and parts of two pairs each."""
+    generator = torch.Generator().manual_seed(seed)
+    module = PhraseToWordAlignment(kernels, width, longest)
+    module.reset(generator)
+    words = torch.randn(vocabulary, dim, generator=generator)
+    words[0] = 0
+    with torch.no_grad():
+        module.kernels.mul_(4)  # away from the linear part of tanh
+    parts = [
+        tuple(
+            tokens_of(side, generator, vocabulary) for side in zip(*lengths[k : k + 2], strict=True)
+        )
+        for k in range(0, len(lengths), 2)
+    ]
+    return module, words.requires_grad_(), parts
+
+
+def gradients(text_i, text_j, inputs, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    directions = [torch.randn(t.shape, generator=generator).to(t) for t in (text_i, text_j)]
+    return torch.autograd.grad((text_i, text_j), inputs, directions)
+
+
+def agree(module, words, parts):
+    """Texts, weights and gradients are those of the equations in 64 bits."""
+    found = module(words, parts)
+    exact = words.detach().double().requires_grad_()
+    kernels = module.kernels.detach().double().requires_grad_()
+    expected = [straightforward(exact[i], exact[j], i != 0, j != 0, kernels) for i, j in parts]
+    texts = [torch.cat([each[k] for each in expected]) for k in (0, 1)]
+    for one, other in zip((found.text_i, found.text_j), texts, strict=True):
+        torch.testing.assert_close(one, other.float(), **CLOSE)
+    for weights, each in zip(found.weights, expected, strict=True):
+        for one, other in zip(weights, each[2:], strict=True):
+            torch.testing.assert_close(one, other.float(), **CLOSE)
+    ours = gradients(found.text_i, found.text_j, (words, module.kernels))
+    theirs = gradients(*texts, (exact, kernels))
+    torch.testing.assert_close(ours[0][1:], theirs[0][1:].float(), **CLOSE)
+    torch.testing.assert_close(ours[1], theirs[1].float(), **CLOSE)
+    assert (ours[0][0] == 0).all()  # of the padding
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(
+    "settings", [{}, {"kernels": 40}, {"width": 1}, {"width": 3}, {"width": 9}, {"dim": 33}]
+)
+def test_compiled_alignment_is_appendix_b(settings, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        agree(*case([(1, 1), (4, 9), (17, 40), (40, 16), (33, 5)], **settings))
+    finally:
+        torch.set_num_threads(before)
+
+
+@needs_compiler
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=5),
+    st.integers(1, 50),
+    st.sampled_from([1, 3, 5, 7, 9]),
+)
+def test_compiled_alignment_is_appendix_b_for_any_lengths(lengths, kernels, width):
+    agree(*case(lengths, kernels=kernels, width=width))
+
+
+@needs_compiler
+def test_texts_without_a_word_weigh_nothing():
+    module, words, parts = case([(3, 2), (4, 5)])
+    parts[0][0][0] = 0
+    parts[0][1][1] = 0
+    found = module(words, parts)
+    assert (found.text_i[0] == 0).all()
+    assert (found.text_j[1] == 0).all()
+    assert found.text_j[0].abs().sum() > 0
+    assert (found.weights[0][0][0] == 0).all()
+    for gradient in gradients(found.text_i, found.text_j, (words, module.kernels)):
+        assert gradient.isfinite().all()
+
+
+@needs_compiler
+def test_means_of_words_and_their_gradients_are_those_of_torch(monkeypatch):
+    generator = torch.Generator().manual_seed(2)
+    words = torch.randn(30, 13, generator=generator)
+    words[0] = 0
+    texts = [tokens_of(lengths, generator, 30) for lengths in ([5, 1, 0, 9], [0, 0], [40, 3])]
+    direction = torch.randn(8, 13, generator=generator)
+    found = []
+    for library in (compiled.library(), None):
+        monkeypatch.setattr(compiled, "library", lambda library=library: library)
+        table = words.clone().requires_grad_()
+        means = pool(table, texts, "mean")
+        found.append((means, *torch.autograd.grad(means, table, direction)))
+    torch.testing.assert_close(*found)
+    assert (found[0][0][[2, 4, 5]] == 0).all()
+
+
+@needs_compiler
+def test_the_same_twice_to_the_last_bit():
+    module, words, parts = case([(20, 30), (11, 40), (5, 5), (40, 40)], vocabulary=8)
+    found = [module(words, parts) for _ in range(2)]
+    assert torch.equal(found[0].text_i, found[1].text_i)
+    for one, other in zip(
+        *(gradients(f.text_i, f.text_j, (words, module.kernels)) for f in found), strict=True
+    ):
+        assert torch.equal(one, other)
+
+
+@needs_compiler
+def test_it_is_what_runs_and_torch_agrees(monkeypatch):
+    module, words, parts = case([(20, 30), (11, 40)])
+    calls, call = [], compiled.call
+    monkeypatch.setattr(compiled, "call", lambda name, *on: calls.append(name) or call(name, *on))
+    ours = module(words, parts)
+    assert calls == ["align"]
+    monkeypatch.setattr(compiled, "library", lambda: None)
+    theirs = module(words, parts)
+    assert calls == ["align"]
+    monkeypatch.undo()
+    torch.testing.assert_close(ours.text_i, theirs.text_i, **CLOSE)
+    for one, other in zip(
+        *(gradients(f.text_i, f.text_j, (words, module.kernels)) for f in (ours, theirs)),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+def system(n, seed=0):
+    """Some couplings, their matrix A in 64 bits, and the `Coupling`; the last vertex has none."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.rand(n, n, generator=generator) * (torch.rand(n, n, generator=generator) < 0.2)
+    weights = (weights + weights.T).fill_diagonal_(0)
+    weights[-1] = weights[:, -1] = 0
+    precision, total = torch.rand(n, 1, generator=generator) + 0.5, weights.sum(1, keepdim=True)
+    exact = torch.diag((precision + total).squeeze(1)) - weights
+    return exact.double(), Coupling(weights.to_sparse_csr(), precision, total)
+
+
+@needs_compiler
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("dim", [1, 7, 8, 16, 31, 33, 200])
+def test_compiled_products_and_solutions_are_those_of_the_matrix(dim, threads):
+    exact, coupling = system(70)
+    b = torch.randn(70, dim, generator=torch.Generator().manual_seed(dim))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        product, solution = coupling.times(b), coupling.solve(b, 70)
+        early = coupling.solve(b, 2)
+        some = coupling.matrix.to_dense()[:20]
+        turned = sparse_times(some.to_sparse_csr(), b[:20], turned=True)
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(turned, some.T @ b[:20], **CLOSE)
+    torch.testing.assert_close(product, (exact @ b.double()).float(), **CLOSE)
+    torch.testing.assert_close(solution, torch.linalg.solve(exact, b.double()).float(), **CLOSE)
+    assert not torch.allclose(early, solution, atol=1e-3)
+    # as far as torch comes with as many rounds
+    parts = coupling.matrix, coupling.precision, coupling.diagonal - coupling.precision
+    whole = Coupling(*(part.double() for part in parts))
+    torch.testing.assert_close(early, whole.solve(b.double(), 2).float(), **CLOSE)
+
+
+@needs_compiler
+def test_compiled_solutions_of_many_rows_keep_their_digits():
+    n = 40_000
+    line = torch.arange(n - 1)
+    ends = torch.cat([torch.stack([line, line + 1]), torch.stack([line + 1, line])], dim=1)
+    weights = torch.sparse_coo_tensor(ends, torch.ones(2 * (n - 1)), (n, n)).to_sparse_csr()
+    total = torch.full((n, 1), 2.0)
+    total[0] = total[-1] = 1
+    coupling = Coupling(weights, torch.full((n, 1), 0.5), total)
+    z = torch.randn(n, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(coupling.solve(coupling.times(z), 40), z, rtol=0, atol=1e-4)
+
+
+@pytest.fixture
+def anew(monkeypatch, tmp_path):
+    """A machine where nothing was compiled yet."""
+    monkeypatch.setenv("VHE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("VHE_COMPILE", raising=False)
+    compiled.library.cache_clear()
+    yield tmp_path
+    compiled.library.cache_clear()
+
+
+@needs_compiler
+def test_it_is_compiled_once(anew, monkeypatch):
+    assert isinstance(compiled.library(), ctypes.CDLL)
+    (file,) = (anew / "cache").iterdir()
+    assert file.name.startswith("compiled-")
+    compiled.library.cache_clear()
+    monkeypatch.setattr(compiled.subprocess, "run", lambda *a, **k: pytest.fail("compiled again"))
+    assert isinstance(compiled.library(), ctypes.CDLL)
+
+
+def test_no_compiler_is_no_error(anew, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert compiled.library() is None
+    module, words, parts = case([(20, 30), (11, 40)])
+    agree(module, words, parts)
+
+
+@needs_compiler
+def test_it_can_be_left_out(anew, monkeypatch):
+    monkeypatch.setenv("VHE_COMPILE", "0")
+    assert compiled.library() is None
+    assert not (anew / "cache").exists()
+
+
+@needs_compiler
+def test_a_compiler_that_fails_leaves_nothing_behind(anew, monkeypatch):
+    broken = anew / "broken.c"
+    broken.write_text("this is not C")
+    monkeypatch.setattr(compiled, "FOLDER", anew)
+    assert compiled.library() is None
+    assert list((anew / "cache").iterdir()) == []
+
+
+@needs_compiler
+def test_a_damaged_file_is_compiled_again(anew):
+    path = compiled.kept_at(shutil.which("cc"))
+    path.parent.mkdir()
+    path.write_bytes(b"not a library")
+    assert isinstance(compiled.library(), ctypes.CDLL)
+
+
+@needs_compiler
+def test_what_others_could_have_written_is_compiled_again(anew):
+    assert compiled.library() is not None
+    (file,) = (anew / "cache").iterdir()
+    file.chmod(0o777)
+    with pytest.raises(PermissionError, match="not yours alone"):
+        compiled._loaded(file)
+    compiled.library.cache_clear()
+    assert isinstance(compiled.library(), ctypes.CDLL)
+    assert file.stat().st_mode & 0o777 == 0o755
+
+
+@needs_compiler
+def test_a_folder_that_cannot_be_written_is_no_error(anew, monkeypatch):
+    (anew / "file").write_text("")
+    monkeypatch.setenv("VHE_CACHE", str(anew / "file" / "cache"))
+    assert compiled.library() is None
+
+
+@needs_compiler
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_it_shares_the_threads_of_torch():
+    # a second runtime of OpenMP would have its threads wait beside torch's
+    with open("/proc/self/maps") as file:
+        runtimes = {line.split()[-1] for line in file if "libgomp.so.1" in line}
+    assert len(runtimes) <= 1

@@ -1,0 +1,103 @@
+"""A model with its map, and a server that answers for it."""
+
+import contextlib
+import http.client
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from vhe.estimators import VHE
+from vhe.predict.layout import layout
+
+fastapi = pytest.importorskip("fastapi", reason="needs the extra serve")
+
+from vhe.web.app import make_app  # noqa: E402
+from vhe.web.explorer import Explorer  # noqa: E402
+from vhe.web.server import LOOPBACK, TimeoutProtocol, bind, server  # noqa: E402
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+
+@dataclass(frozen=True)
+class Site:
+    """An address that is served, and how to ask there."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def raw(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        with contextlib.closing(connection):
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, named)
+            answer = connection.getresponse()
+            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+
+    def get(self, path: str, **headers: str) -> tuple[int, Any]:
+        status, _, body = self.raw("GET", path, **headers)
+        return status, json.loads(body)
+
+    def post(self, path: str, body: bytes, **headers: str) -> tuple[int, Any]:
+        headers = {"Content_Type": "application/json", **headers}
+        status, _, answer = self.raw("POST", path, body, **headers)
+        return status, json.loads(answer)
+
+
+Serving = Callable[..., contextlib.AbstractContextManager[Site]]
+
+
+@pytest.fixture(scope="session")
+def serving() -> Serving:
+    """Serves an explorer at a free port, inside a with block."""
+
+    @contextlib.contextmanager
+    def run(
+        explorer: Explorer, protocol: type[TimeoutProtocol] = TimeoutProtocol, **settings: Any
+    ) -> Iterator:
+        bound = bind("127.0.0.1", 0)
+        running = server(make_app(explorer, **{"hosts": LOOPBACK, **settings}), protocol)
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
+        thread.start()
+        while not running.started:
+            time.sleep(0.01)
+        try:
+            yield Site(bound.getsockname()[1])
+        finally:
+            running.should_exit = True
+            thread.join(10)
+            assert not thread.is_alive()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def explorer(fitted: VHE) -> Explorer:
+    return Explorer(fitted, layout(fitted.embedding_))
+
+
+@pytest.fixture(scope="session")
+def site(explorer: Explorer, serving: Serving) -> Iterator[Site]:
+    with serving(explorer) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    if BROWSER is None:
+        pytest.skip("needs chromium on the PATH, which apt-get install chromium brings")
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield opened
+        opened.close()

@@ -1,0 +1,284 @@
+"""The report is one sound file that asks for nothing elsewhere and believes no text."""
+
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vhe.errors import VHEError
+from vhe.web.figures import Section, curve, facts, joined, paragraph, table, vertex
+from vhe.web.report import first_words, write_report
+
+HOSTILE = [
+    "</script><img src=x onerror=alert(1)>",
+    "<!--<script>",
+    '"><svg onload=alert(2)>',
+    "a\u2028b\u2029c\x00d",
+    "\ud800 alone",
+    "${title} $data %s {0}",
+    "naïve Ωmega 漢字 🙂",
+    "&amp;&lt;",
+]
+VOID = {"meta", "link", "input", "br", "wbr", "img", "hr"}
+
+
+class Page(HTMLParser):
+    """The elements of a page; fails on a tag that is closed out of turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, text: str) -> None:
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(text)
+
+    @property
+    def network(self) -> dict[str, list]:
+        """The JSON that the page's script reads."""
+        return json.loads(self.texts["script"][0])
+
+
+def written(path: Path, **changes: object) -> tuple[str, Page]:
+    n = len(HOSTILE)
+    given: dict = {
+        "title": HOSTILE[0],
+        "lede": HOSTILE[2],
+        "coordinates": np.random.default_rng(0).normal(size=(n, 2)),
+        "ids": HOSTILE,
+        "texts": HOSTILE,
+        "labels": [*HOSTILE[:3], None, *HOSTILE[:4]],
+        "links": np.array([[0, 1], [1, 2]]),
+        "suggestions": np.array([[0, 3]]),
+        "probabilities": np.array([0.75]),
+        "sections": [
+            Section(
+                HOSTILE[0],
+                joined(
+                    paragraph(HOSTILE[0]),
+                    table(HOSTILE[:2], [(vertex(HOSTILE[0], HOSTILE[2]), 0.5), (HOSTILE[1], 0.25)]),
+                    facts({HOSTILE[0]: HOSTILE[2]}),
+                    curve([1, 2], [0.1, 0.4], x_label=HOSTILE[0], y_label=HOSTILE[2]),
+                ),
+                wide=True,
+            )
+        ],
+    }
+    text = write_report(path / "deep" / "report.html", **(given | changes)).read_text("utf-8")
+    return text, Page(text)
+
+
+def test_hostile_texts_stay_text(tmp_path: Path) -> None:
+    _, page = written(tmp_path)
+    assert {tag for tag, _ in page.tags} & {"img", "iframe", "object", "embed"} == set()
+    assert sum(tag == "script" for tag, _ in page.tags) == 2
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert page.texts["title"] == [HOSTILE[0]]
+    assert page.texts["h2"] == [HOSTILE[0]]
+
+
+def test_every_vertex_is_there_once(tmp_path: Path) -> None:
+    _, page = written(tmp_path)
+    network = page.network
+    # What UTF-8 cannot say is replaced; everything else comes back as it was.
+    assert network["ids"] == [text.replace("\ud800", "?") for text in HOSTILE]
+    assert {len(network[name]) for name in ("ids", "x", "y", "label", "texts")} == {len(HOSTILE)}
+    assert network["links"] == [0, 1, 1, 2]
+    assert (network["suggested"], network["probability"]) == ([0, 3], [0.75])
+
+
+def test_nothing_is_asked_for_elsewhere(tmp_path: Path) -> None:
+    _, page = written(tmp_path, ids=list("abcdefgh"), texts=["plain"] * 8)
+    addresses = [
+        value
+        for _, attributes in page.tags
+        for name, value in attributes.items()
+        if name in {"src", "href", "srcset", "action", "data", "poster"}
+    ]
+    assert addresses
+    assert all(address == "data:," or address.startswith("#") for address in addresses)
+    code = "".join(page.texts["style"] + page.texts["script"][1:])
+    assert not re.search(r"https?:|//\w+\.|@import|url\(|fetch|XMLHttpRequest|import\(", code)
+
+
+def test_the_policy_names_the_code_that_is_there(tmp_path: Path) -> None:
+    import base64
+    import hashlib
+
+    _, page = written(tmp_path)
+    policy = next(a["content"] for tag, a in page.tags if a.get("http-equiv"))
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+    for code in (page.texts["style"][0], page.texts["script"][1]):
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+
+
+def test_places_keep_their_proportions(tmp_path: Path) -> None:
+    points = np.array([[0.0, 0.0], [4.0, 0.0], [4.0, 1.0], [2.0, 0.5]])
+    _, page = written(
+        tmp_path,
+        coordinates=points,
+        ids=list("abcd"),
+        texts=None,
+        labels=None,
+        links=None,
+        suggestions=None,
+        probabilities=None,
+    )
+    x, y = np.array(page.network["x"]), np.array(page.network["y"])
+    assert x.tolist() == [0, 30_000, 30_000, 15_000]
+    assert y.tolist() == [7_500, 7_500, 0, 3_750]  # a screen counts downwards
+    assert (page.network["labels"], page.network["label"]) == ([], [-1] * 4)
+
+
+def test_labels_by_frequency_and_none(tmp_path: Path) -> None:
+    labels = ["b", "b", "b", "a", "a", None, "c", 7]
+    _, page = written(tmp_path, labels=labels)
+    assert page.network["labels"] == ["b", "a", "7", "c"]
+    assert page.network["label"] == [0, 0, 0, 1, 1, -1, 3, 2]
+
+
+def test_a_label_is_written_where_it_is_densest(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(80, 2)) * 0.1 + [10, 5], rng.uniform(-9, 0, (20, 2))])
+    _, page = written(
+        tmp_path,
+        coordinates=points,
+        ids=list(range(100)),
+        texts=None,
+        labels=["one"] * 100,
+    )
+    (region,) = page.network["regions"]
+    near = np.hypot(
+        np.array(page.network["x"][:80]) - region["x"],
+        np.array(page.network["y"][:80]) - region["y"],
+    )
+    assert near.max() < 1500
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_hardly_any_vertices(tmp_path: Path, n: int) -> None:
+    _, page = written(
+        tmp_path,
+        coordinates=np.zeros((n, 2)),
+        ids=list(range(n)),
+        texts=[""] * n,
+        labels=[None] * n,
+        links=np.zeros((0, 2), dtype=int),
+        suggestions=None,
+        probabilities=None,
+    )
+    assert page.network["ids"] == [str(i) for i in range(n)]
+
+
+def test_coordinates_of_another_network_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(VHEError, match=r"8 vertices needs coordinates of shape \(8, 2\)"):
+        written(tmp_path, coordinates=np.zeros((3, 2)))
+
+
+def test_small_enough_to_send(tmp_path: Path) -> None:
+    n = 4_600
+    rng = np.random.default_rng(0)
+    path = write_report(
+        tmp_path / "r.html",
+        title="large",
+        coordinates=rng.normal(size=(n, 2)),
+        ids=[f"package.subpackage.function_{i}" for i in range(n)],
+        texts=["a sentence that goes on for longer than anybody would want to read " * 9] * n,
+        labels=[f"package.{i % 70}" for i in range(n)],
+        links=rng.integers(n, size=(n, 2)),
+        suggestions=rng.integers(n, size=(3 * n, 2)),
+        probabilities=rng.random(3 * n),
+    )
+    assert path.stat().st_size < 1.5e6
+
+
+def test_first_words() -> None:
+    assert first_words("  one\n\ttwo ") == "one two"
+    assert first_words("one two three", 8) == "one two…"
+    assert first_words("x" * 500, 20) == "x" * 20 + "…"
+    assert first_words("") == ""
+
+
+def test_tables_mark_the_best_figure_of_a_column() -> None:
+    made = table(["Method", "AUC", "n"], [("A", 0.25, 3), ("B", 0.5, 4)], mark_best=True)
+    assert re.findall(r'<td class="number best">([^<]+)', made) == ["0.500", "4"]
+    assert "<td>A</td>" in made
+
+
+@pytest.mark.parametrize(
+    ("y", "drawn"),
+    [([0.1, 0.5, 0.3], "<svg"), ([0.5, 0.5], "<svg"), ([1.0], "<circle"), ([], "<p>")],
+)
+def test_a_curve_of_any_length(y: list[float], drawn: str) -> None:
+    made = curve(range(len(y)), y, x_label="step", y_label="AUC")
+    assert drawn in made
+    assert "nan" not in made
+
+
+def test_a_curve_covers_its_range_and_marks_a_point() -> None:
+    made = curve([0, 5], [0.99, 0.98], x_label="step", y_label="AUC", y_range=(0.9, 1), mark=5)
+    assert ">0.900<" in made
+    assert ">1.000<" in made
+    assert made.count("<circle") == 1
+
+
+def test_what_is_not_finite_is_no_point_of_a_curve() -> None:
+    made = curve([1, 2, 3], [0.1, float("nan"), 0.3], x_label="step", y_label="AUC")
+    (points,) = re.findall(r'points="([^"]+)"', made)
+    assert len(points.split()) == 2
+
+
+def _matrix(numbers: str) -> np.ndarray:
+    return np.array(numbers.split(), dtype=float).reshape(3, 3)
+
+
+def _seen(colours: np.ndarray) -> list[np.ndarray]:
+    """sRGB colours (n, 3) in OKLab as seen with normal sight and three kinds of colour blindness.
+
+    The simulation is the one of Machado, Oliveira and Fernandes (2009) at full severity.
+    """
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    kinds = [
+        np.eye(3),
+        _matrix(".152286 1.052583 -.204868 .114503 .786281 .099216 -.003882 -.048116 1.051998"),
+        _matrix(".367322 .860646 -.227968 .280085 .672501 .047413 -.011820 .042940 .968881"),
+        _matrix("1.255528 -.076749 -.178779 -.078411 .930809 .147602 .004733 .691367 .303900"),
+    ]
+    cones = _matrix(".412221 .536333 .051446 .211903 .680700 .107397 .088302 .281719 .629979")
+    lab = _matrix(".210454 .793618 -.004072 1.977998 -2.428592 .450594 .025904 .782772 -.808676")
+    return [np.cbrt(np.clip(linear @ kind.T, 0, 1) @ cones.T) @ lab.T for kind in kinds]
+
+
+def test_colours_can_be_told_apart_by_the_colour_blind() -> None:
+    style = files("vhe.web").joinpath("page", "map.css").read_text("utf-8")
+    found = re.findall(r"--(?:c\d+|rest): #(\w{6})", style)
+    assert len(found) == 26  # twelve and a grey, for light and for dark
+    for palette in (found[:13], found[13:]):
+        colours = np.array([[int(h[k : k + 2], 16) / 255 for k in (0, 2, 4)] for h in palette])
+        for seen in _seen(colours):
+            closest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
+            assert closest > 0.09  # the eight of Okabe and Ito: .076

@@ -1,0 +1,133 @@
+"""The server: its address, slow clients, Ctrl-C; and the command that starts it."""
+
+import contextlib
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from vhe.cli import main
+from vhe.errors import VHEError
+from vhe.estimators import VHE
+from vhe.web.explorer import Explorer
+from vhe.web.server import TimeoutProtocol, bind, is_loopback
+
+
+class Hasty(TimeoutProtocol):
+    seconds = 0.5
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /api HTTP/1.1\r\nHost: loc",
+        b"POST /api/texts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{",
+    ],
+    ids=["silence", "half a head", "half a body"],
+)
+def test_slow_clients_are_cut(explorer: Explorer, serving, sent: bytes) -> None:
+    with (
+        serving(explorer, protocol=Hasty) as site,
+        socket.create_connection(("127.0.0.1", site.port), timeout=10) as client,
+    ):
+        began = time.monotonic()
+        client.sendall(sent)
+        with contextlib.suppress(ConnectionResetError):
+            while client.recv(4096):
+                pass
+        assert time.monotonic() - began < 5
+        assert site.get("/api")[0] == 200
+
+
+def test_a_client_that_asks_again_is_cut_only_when_it_stops_halfway(
+    explorer: Explorer, serving
+) -> None:
+    with (
+        serving(explorer, protocol=Hasty) as site,
+        contextlib.closing(http.client.HTTPConnection("127.0.0.1", site.port)) as client,
+    ):
+        client.connect()
+        opened = client.sock
+        for _ in range(4):
+            client.request("GET", "/api")
+            assert client.getresponse().read()
+            time.sleep(0.3)
+        assert client.sock is opened
+        opened.settimeout(10)
+        opened.sendall(b"GET /api HTTP/1.1\r\n")
+        with contextlib.suppress(ConnectionResetError):
+            assert opened.recv(4096) == b""
+
+
+def test_only_this_machine_unless_told() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.3.2.1", "::1", "localhost", "LOCALHOST")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.org", "")))
+
+
+def test_a_taken_port_is_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(VHEError, match=f"port {port} is taken"):
+            bind("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "--token"),
+        (["--token", " "], "token is empty"),
+        (["--port", "70000"], "port 70000"),
+        (["--host", "no.such.host.invalid", "--token", "t"], "no address of this machine"),
+        (["--host", "192.0.2.1", "--token", "t"], "no address of this machine"),
+    ],
+)
+def test_a_wrong_address_is_refused_before_anything_is_read(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(["serve", "no-such-model", *arguments]) == 2
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert len(printed.splitlines()) == 1
+
+
+def test_a_missing_extra_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    assert main(["serve", "model"]) == 2
+    assert "pip install 'vhe[serve]'" in capsys.readouterr().err
+
+
+def test_the_command_serves_until_ctrl_c(fitted: VHE, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "model")
+    command = [sys.executable, "-m", "vhe", "serve", str(tmp_path / "model"), "--port", "0"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
+    ) as running:
+        assert running.stderr is not None
+        try:
+            said = ""
+            while not (url := re.search(r"http://\S+", said)):
+                line = running.stderr.readline()
+                assert line, said
+                said += line
+            with urllib.request.urlopen(f"{url[0]}api", timeout=20) as answer:
+                assert answer.status == 200
+            before = sorted(tmp_path.rglob("*"))
+            running.send_signal(signal.SIGINT)
+            rest = running.stderr.read()
+            assert running.wait(20) == 0
+            assert rest == "stopped\n"
+            assert sorted(tmp_path.rglob("*")) == before
+        finally:
+            running.kill()
