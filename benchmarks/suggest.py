@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from vhe.predict import neighbours
+from vhe.predict import suggest
 from vhe.predict.scoring import CosineMethod
 
 

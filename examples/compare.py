@@ -1,26 +1,26 @@
-"""Which method suits my network? Several of them on the same held-out links."""
+"""Compare several methods on the same held-out links of a network."""
 
 import time
 
 import vhe
 from vhe.evaluation.methods import make, names
 
-# Your network here: vhe.TextNetwork.from_files("vertices.csv", "edges.csv")
+# For your own data: vhe.TextNetwork.from_files("vertices.csv", "edges.csv")
 whole = vhe.load("seealso")
 network = whole.subnetwork([i for i, n in enumerate(whole.ids) if n.startswith("scipy.signal.")])
 print(network)
-print("there are", ", ".join(names()))
+print("available methods:", ", ".join(names()))
 
-# Distinct undirected links; the negatives are checked against all links of the network.
+# Links are undirected and distinct; negatives are never links of the network.
 train, test = network.split_edges(0.8, seed=0)
 
-settings = {"vhe": {"steps": 20, "verbose": False}}
+settings = {"vhe": {"verbose": False}}
 print(f"{'method':<14} {'AUC':>6} {'MRR':>6} {'Hits@10':>8} {'seconds':>8}")
 for name in ("tfidf", "diffused-text", "tadw", "vhe"):
-    began = time.process_time()
+    start = time.process_time()
     method = make(name, seed=0, **settings.get(name, {})).fit(train)
-    seconds = time.process_time() - began
+    seconds = time.process_time() - start
     scores = vhe.evaluate(method, test)
     print(f"{name:<14} {scores.auc:>6.3f} {scores.mrr:>6.3f} {scores.hits10:>8.3f} {seconds:>8.1f}")
 
-print(f"{len(test)} links were held out: differences of a point or two mean little.")
+print(f"{len(test)} held-out links: differences of one or two points are not significant.")

@@ -1,4 +1,4 @@
-"""The embedding as features of a scikit-learn pipeline: to which package does a function belong?"""
+"""Embeddings as features in a scikit-learn pipeline: predict the package of a function."""
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -9,13 +9,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import vhe
 
-# Vertices with a label. The embedding knows their texts and links, never their labels.
+# Vertices with a label. Embeddings depend on texts and links, not on labels.
 whole = vhe.load("seealso")
 wanted = ("scipy.signal", "scipy.stats", "scipy.ndimage", "scipy.linalg")
 network = whole.subnetwork([i for i, label in enumerate(whole.labels) if label in wanted])
-model = vhe.VHE(random_state=0, steps=10, verbose=False).fit(network)
+model = vhe.VHE(random_state=0, verbose=False).fit(network)
 
-# A step that turns ids into their embedding; whatever comes after it is scikit-learn's.
+# The first step of the pipeline maps ids to embeddings.
 embedded = FunctionTransformer(lambda ids: model.embed(ids))
 by_model = make_pipeline(embedded, StandardScaler(), LogisticRegression(max_iter=500))
 by_text = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=500))

@@ -1,4 +1,4 @@
-"""From two CSV files of your own to a table of links that may be missing."""
+"""From two CSV files to a table of suggested missing links."""
 
 import csv
 import tempfile
@@ -8,7 +8,7 @@ import vhe
 
 folder = Path(tempfile.mkdtemp())
 
-# Two tables are all that is needed. Yours are there already; these are scipy's signal functions.
+# Write the input: a table of vertices and a table of edges of scipy's signal functions.
 part = [i for i, name in enumerate(vhe.load("seealso").ids) if name.startswith("scipy.signal.")]
 vertices, edges = vhe.load("seealso").subnetwork(part).to_pandas()
 vertices.to_csv(folder / "vertices.csv", index=False)  # id, text, label
@@ -16,19 +16,19 @@ edges.to_csv(folder / "edges.csv", index=False)  # source, target
 
 network = vhe.TextNetwork.from_files(folder / "vertices.csv", folder / "edges.csv")
 print(network)
-for note in network.notes:  # what was odd in the files, a sentence each
+for note in network.notes:  # remarks of the reader
     print("note:", note)
 
-model = vhe.VHE(random_state=0, steps=20, verbose=False).fit(network)
+model = vhe.VHE(random_state=0, verbose=False).fit(network)
 
-# The three likeliest missing links of every vertex, the likeliest of all first.
+# The three most likely missing links of each vertex, sorted by probability.
 table = model.suggest_all(k=3).sort_values("probability", ascending=False)
 table.to_csv(folder / "suggestions.csv", index=False, quoting=csv.QUOTE_MINIMAL)
 for row in table.head(5).itertuples():
     print(f"{row.probability:.2f}  {row.source}  ->  {row.target}")
 
-# Why the first of them?
+# Explain the most likely one.
 first = table.iloc[0]
 why = model.explain(first["source"], first["target"])
 print("words:", ", ".join(phrase for phrase, _ in why.source.phrases(3)))
-print(f"{100 * why.text_share:.0f} % from the texts, the rest from the links around")
+print(f"{100 * why.text_share:.0f} % of the score from the texts, the rest from the links")

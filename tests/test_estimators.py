@@ -19,7 +19,7 @@ from vhe.data.network import TextNetwork
 from vhe.data.splits import validation_links
 from vhe.errors import VHEError
 from vhe.estimators import VHE, Suggestion
-from vhe.predict.degree import cosine
+from vhe.predict.probability import cosine
 from vhe.runtime.progress import Progress
 
 New = Callable[..., VHE]

@@ -1,6 +1,8 @@
-"""Every setting of the model and its training: one field, its default, its help and its check.
+"""Settings of the two estimators: one field per setting, with its default, help text and check.
 
 The command line, the documentation and the validation read these fields; nothing repeats them.
+Every setting changes the result of a fit: options that do not (threads, verbosity, checkpoint
+interval) are arguments of the estimators and of `fit`.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from vhe.errors import VHEError
 
 
-def _setting(default: Any, help: str, check: Callable[[Any], bool], wanted: str) -> Any:
-    return field(default=default, metadata={"help": help, "check": check, "wanted": wanted})
+def _setting(default: Any, help: str, check: Callable[[Any], bool], expected: str) -> Any:
+    return field(default=default, metadata={"help": help, "check": check, "expected": expected})
 
 
 def _choice(default: str, *others: str, help: str) -> Any:
@@ -29,11 +31,11 @@ def _choice(default: str, *others: str, help: str) -> Any:
 
 
 def _count(default: int, help: str, least: int = 1) -> Any:
-    return _setting(default, help, lambda v: v >= least, f"a whole number of at least {least}")
+    return _setting(default, help, lambda v: v >= least, f"an integer of at least {least}")
 
 
-def _number(default: float, help: str, low: float, high: float, wanted: str) -> Any:
-    return _setting(default, help, lambda v: low <= v <= high, wanted)
+def _fraction(default: float, help: str, high: float = 1.0) -> Any:
+    return _setting(default, help, lambda v: 0 <= v <= high, f"a number in [0, {high:g}]")
 
 
 def _positive(default: float, help: str) -> Any:
@@ -44,142 +46,25 @@ def _not_negative(default: float, help: str) -> Any:
     return _setting(default, help, lambda v: 0 <= v < float("inf"), "a number of at least 0")
 
 
+def _chosen_weight(help: str) -> Any:
+    return _setting(
+        None,
+        help,
+        lambda v: v is None or 0 <= v < float("inf"),
+        "a number of at least 0, or none",
+    )
+
+
 def _switch(default: bool, help: str) -> Any:
     return _setting(default, help, lambda v: isinstance(v, bool), "true or false")
 
 
-@dataclass(frozen=True, kw_only=True)
-class VHEConfig:
-    """The settings of VHE; the defaults are the recipe that measured best on validation edges.
-
-    >>> VHEConfig().homophily
-    0.99
-    >>> VHEConfig(homophily=1.0)
-    Traceback (most recent call last):
-        ...
-    vhe.errors.VHEError: homophily is 1.0, but it has to be a number in [0, 1)
-    """
-
-    # text
-    max_words: int = _count(300, "words of a text that are read; the rest is cut")
-    min_count: int = _count(2, "a word that occurs less often in the whole network is left out")
-    word_dim: int = _count(200, "numbers in a word vector (the paper's d_w)")
-    word_init: Literal["lsa", "random"] = _choice(
-        "lsa", "random", help="word vectors start from the corpus (LSA) or at random"
-    )
-    kernels: int = _count(200, "kernels of the phrase-to-word alignment (the paper's K)")
-    kernel_width: int = _setting(
-        5,
-        "words in a phrase: the width of an alignment kernel",
-        lambda v: v >= 1 and v % 2 == 1,
-        "an odd whole number",
-    )
-
-    # latent variables
-    latent_dim: int = _count(200, "numbers in a vertex embedding (the paper's d)")
-    structure: Literal["joint", "learned", "none"] = _choice(
-        "joint",
-        "learned",
-        "none",
-        help="structure embedding h: the joint posterior of all vertices under the homophilic "
-        "prior of the whole graph, a learned table, or none",
-    )
-    text_knn_weight: float | None = _setting(
-        None,
-        "weight of near texts as soft links in the joint posterior; none chooses by validation",
-        lambda v: v is None or 0 <= v < float("inf"),
-        "a number of at least 0, or none",
-    )
-    link_strength: float | None = _setting(
-        None,
-        "link_strength of a link in the joint posterior; none takes 2, or 8 where validation links are "
-        "clearly told better by it, as where texts say little",
-        lambda v: v is None or 0 < v < float("inf"),
-        "a positive number, or none",
-    )
-    structure_dim: int = _count(200, "numbers in a structure embedding")
-    hidden_dim: int = _count(200, "hidden units of the integrator and of the decoder")
-    homophily: float = _setting(
-        0.99,
-        "λ, the prior correlation of two linked vertices",
-        lambda v: 0 <= v < 1,
-        "a number in [0, 1)",
-    )
-    pi0: float | None = _setting(
-        None,
-        "prior probability of a link; none takes the density of the network",
-        lambda v: v is None or 0 < v < 1,
-        "a number between 0 and 1, or none",
-    )
-    degree_weight: float | None = _setting(
-        None,
-        "what a unit of log(1 + links) of an end adds to the cosine in a score; none chooses by "
-        "held-out links",
-        lambda v: v is None or 0 <= v < float("inf"),
-        "a number of at least 0, or none",
-    )
-    residual: bool = _switch(
-        True, "means start at the text and structure embeddings; the MLP adds to them"
-    )
-    shared_posterior: bool = _switch(
-        True, "q0 has the means and deviations of q1, only without its correlation"
-    )
-    link_posterior: Literal["latent", "mlp"] = _choice(
-        "latent", "mlp", help="π from the cosine of the means, or from the integrator's MLP"
-    )
-
-    # reconstruction
-    decoder: Literal["gaussian", "multinomial"] = _choice(
-        "gaussian", "multinomial", help="decode the pooled word vectors, or the words themselves"
-    )
-    target: Literal["mean", "max"] = _choice(
-        "mean", "max", help="how word vectors are pooled into the target of the Gaussian decoder"
-    )
-    fixed_target: bool = _switch(
-        True,
-        "scale the target to the prior and let no gradient into it, so that it cannot collapse",
-    )
-    precision: float = _positive(3.0, "weight of the squared error in log p(x|z)")
-
-    # objective and training
-    alpha: float = _number(
-        0.2, "share of the pairs whose edge is treated as unknown", 0, 1, "a number in [0, 1]"
-    )
-    negatives: int = _count(1, "unlinked pairs for each linked one")
-    link_weight: float = _not_negative(
-        3000.0, "weight of log q(w|x) on known pairs, a link term that the paper does not have"
-    )
-    learning_rate: float = _positive(3e-3, "step size of Adam")
-    batch_size: int = _count(128, "pairs in an optimiser step")
-    step_links: int = _count(
-        512, "links a step whose ends have to find each other in the joint posterior without them"
-    )
-    steps: int = _count(100, "optimiser steps at least", 0)
-    epochs: float = _not_negative(0.0, "passes over the training links at least")
-    validation: float = _number(
-        0.15,
-        "share of the training links held out for validation and calibration, at most 256 links",
-        0,
-        0.5,
-        "a number in [0, 0.5]",
-    )
-    validate_every: int = _count(10, "steps between two looks at the validation links")
-    patience: int = _count(4, "looks without an improvement before training stops")
-    checkpoint_minutes: float = _positive(1.0, "minutes after which the training is kept on disk")
-    checkpoint_epochs: float = _not_negative(
-        0.0, "passes over the links after which it is kept as well; 0 goes by the clock alone"
-    )
-    embedding: Literal["joint", "average"] = _choice(
-        "joint",
-        "average",
-        help="global embedding of a vertex: its joint posterior given the whole graph, where the "
-        "structure is that, or the average of its local embeddings (the paper's)",
-    )
-    contexts: int = _count(8, "other vertices over which a global embedding is averaged")
+class Settings:
+    """What both sets of settings can do: check themselves, be read from text and be changed."""
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
-        for f in dataclasses.fields(self):
+        for f in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, f.name)
             allowed = _python_types(hints[f.name])
             if isinstance(value, int) and not isinstance(value, bool) and float in allowed:
@@ -189,34 +74,217 @@ class VHEConfig:
                 bool in allowed or not isinstance(value, bool)
             )
             if not right_type or not f.metadata["check"](value):
-                raise VHEError(f"{f.name} is {value!r}, but it has to be {f.metadata['wanted']}")
-        sizes = {"word_dim": self.word_dim}
-        if self.residual:
-            sizes["latent_dim"] = self.latent_dim
-        if self.structure == "joint" or (self.residual and self.structure == "learned"):
-            sizes["structure_dim"] = self.structure_dim
-        if len(set(sizes.values())) > 1:
-            found = ", ".join(f"{name} is {size}" for name, size in sizes.items())
-            raise VHEError(
-                f"{found}, but they have to be equal with residual={str(self.residual).lower()} "
-                f"and structure={self.structure}"
-            )
-
-    @property
-    def embeds_jointly(self) -> bool:
-        """Whether the joint posterior is the global embedding."""
-        return self.structure == "joint" and self.embedding == "joint"
+                raise VHEError(f"{f.name} is {value!r}, but must be {f.metadata['expected']}")
 
     @classmethod
-    def paper(cls) -> VHEConfig:
-        """The paper to the letter (section 3, appendices A-C)."""
+    def from_toml(cls, path: str | Path) -> Self:
+        """Settings from a TOML file; a setting that it does not name has its default."""
+        try:
+            settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise VHEError(f"{path}: no such configuration file") from None
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise VHEError(f"{path}: cannot read the configuration: {reason}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise VHEError(f"{path}: not valid TOML ({error})") from None
+        return cls.from_dict(settings)
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any]) -> Self:
+        for name in settings:
+            cls.field(name)
+        return cls(**settings)
+
+    @classmethod
+    def parse_setting(cls, name: str, text: str) -> Any:
+        """The value that ``text`` stands for, as in ``--set homophily=0.9``.
+
+        >>> PairVHEConfig.parse_setting("steps", "10"), VHEConfig.parse_setting("link_strength", "none")
+        (10, None)
+        """
+        f = cls.field(name)
+        if isinstance(f.default, str):
+            return text
+        if text.lower() in ("none", "null"):
+            return None
+        try:
+            return json.loads(text.lower())
+        except json.JSONDecodeError:
+            raise VHEError(f"{name} is {text!r}, but must be {f.metadata['expected']}") from None
+
+    def replace(self, **changes: Any) -> Self:
+        for name in changes:
+            self.field(name)
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def field(cls, name: str) -> dataclasses.Field[Any]:
+        """The setting of that name, with its default, help and check."""
+        known = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "known settings: " + ", ".join(known)
+            raise VHEError(f"unknown setting {name!r}: {hint}")
+        return known[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VHEConfig(Settings):
+    """Settings of `vhe.VHE`, the graph-wide prior; the defaults measured best on validation links.
+
+    >>> VHEConfig().latent_dim
+    200
+    >>> VHEConfig(latent_dim=0)
+    Traceback (most recent call last):
+        ...
+    vhe.errors.VHEError: latent_dim is 0, but must be an integer of at least 1
+    """
+
+    # text
+    max_words: int = _count(300, "words read of each text; longer texts are truncated")
+    min_count: int = _count(2, "minimum number of occurrences of a word in the network")
+    latent_dim: int = _count(200, "dimension of word vectors and embeddings")
+    word_init: Literal["lsa", "random"] = _choice(
+        "lsa", "random", help="initial word vectors: latent semantic analysis, or random"
+    )
+
+    # prior
+    link_strength: float | None = _chosen_weight(
+        "coupling strength of a link in the prior; none: chosen on validation links"
+    )
+    text_knn_weight: float | None = _chosen_weight(
+        "coupling strength of nearest texts in the prior; none: chosen on validation links"
+    )
+    degree_weight: float | None = _chosen_weight(
+        "weight of log(1 + degree) of both ends in a score; none: chosen on held-out links"
+    )
+
+    # training of the word vectors
+    learning_rate: float = _positive(1e-2, "step size of Adam")
+    step_links: int = _count(512, "links masked and predicted in each step")
+    max_steps: int = _count(40, "maximum number of optimiser steps; 0: no training", least=0)
+    validation: float = _fraction(
+        0.15,
+        "fraction of the training links held out for validation and calibration (at most 256)",
+        high=0.5,
+    )
+    validate_every: int = _count(5, "optimiser steps between validations")
+    patience: int = _count(4, "validations without improvement before training stops")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairVHEConfig(Settings):
+    """Settings of `vhe.PairVHE`, the paper's model over pairs.
+
+    The defaults are the recipe that trains well; `PairVHEConfig.paper` is the paper to the letter.
+
+    >>> PairVHEConfig(homophily=1.0)
+    Traceback (most recent call last):
+        ...
+    vhe.errors.VHEError: homophily is 1.0, but must be a number in [0, 1)
+    """
+
+    # text
+    max_words: int = _count(300, "words read of each text; longer texts are truncated")
+    min_count: int = _count(2, "minimum number of occurrences of a word in the network")
+    word_dim: int = _count(200, "dimension of word vectors (the paper's d_w)")
+    word_init: Literal["lsa", "random"] = _choice(
+        "lsa", "random", help="initial word vectors: latent semantic analysis, or random"
+    )
+    kernels: int = _count(200, "kernels of the phrase-to-word alignment (the paper's K)")
+    kernel_width: int = _setting(
+        5,
+        "words in a phrase: width of an alignment kernel",
+        lambda v: v >= 1 and v % 2 == 1,
+        "an odd integer",
+    )
+
+    # latent variables
+    latent_dim: int = _count(200, "dimension of embeddings (the paper's d)")
+    structure: Literal["learned", "none"] = _choice(
+        "learned", "none", help="structure embeddings: a learned table, or none"
+    )
+    structure_dim: int = _count(200, "dimension of structure embeddings")
+    hidden_dim: int = _count(200, "hidden units of the integrator and of the decoder")
+    homophily: float = _setting(
+        0.99,
+        "λ, the prior correlation of the codes of linked vertices",
+        lambda v: 0 <= v < 1,
+        "a number in [0, 1)",
+    )
+    pi0: float | None = _setting(
+        None,
+        "prior probability of a link; none: the density of the network",
+        lambda v: v is None or 0 < v < 1,
+        "a number between 0 and 1, or none",
+    )
+    residual: bool = _switch(
+        True, "posterior means start at text code + structure embedding; the MLP adds to them"
+    )
+    shared_posterior: bool = _switch(
+        True, "q0 has the means and variances of q1, without its correlation"
+    )
+    link_posterior: Literal["text", "mlp"] = _choice(
+        "text", "mlp", help="π from the cosine of the text codes, or from the integrator's MLP"
+    )
+    degree_weight: float | None = _chosen_weight(
+        "weight of log(1 + degree) of both ends in a score; none: chosen on held-out links"
+    )
+
+    # reconstruction
+    decoder: Literal["gaussian", "multinomial"] = _choice(
+        "gaussian", "multinomial", help="decode the pooled word vectors, or the words themselves"
+    )
+    target: Literal["mean", "max"] = _choice(
+        "mean", "max", help="pooling of the word vectors into the target of the Gaussian decoder"
+    )
+    fixed_target: bool = _switch(
+        True, "standardise the target and stop its gradient, so that it cannot collapse"
+    )
+    precision: float = _positive(3.0, "ρ, the weight of the squared error in log p(x|z)")
+
+    # objective and training
+    alpha: float = _fraction(0.2, "fraction of the pairs whose edge is treated as unknown")
+    negatives: int = _count(1, "unlinked pairs per linked pair")
+    link_weight: float = _not_negative(
+        1.0, "weight of log q(w|x) on known pairs, a link term that the paper does not have"
+    )
+    batch_size: int = _count(512, "pairs per optimiser step")
+    near_pairs: int = _count(
+        256, "further pairs per step, of texts that are nearest neighbours", least=0
+    )
+    learning_rate: float = _positive(1e-4, "step size of Adam for words and layers")
+    structure_rate: float = _positive(0.1, "step size of Adam for the structure table")
+    warmup: int = _count(20, "optimiser steps with a linearly growing step size", least=0)
+    decay: bool = _switch(True, "let the step size decay to 0 (cosine)")
+    steps: int = _count(90, "optimiser steps, at least", least=0)
+    epochs: float = _not_negative(0.0, "passes over the training links, at least")
+    validation: float = _fraction(
+        0.05, "fraction of the training links held out for calibration (at most 256)", high=0.5
+    )
+    contexts: int = _count(8, "other vertices over which a global embedding is averaged")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes = {"word_dim": self.word_dim, "latent_dim": self.latent_dim}
+        if self.structure == "learned":
+            sizes["structure_dim"] = self.structure_dim
+        if self.residual and len(set(sizes.values())) > 1:
+            found = ", ".join(f"{name} is {size}" for name, size in sizes.items())
+            raise VHEError(f"{found}, but they must be equal with residual=true")
+
+    @classmethod
+    def paper(cls) -> PairVHEConfig:
+        """The paper to the letter (section 3, appendices A to C), trained to its stated length."""
         return cls(
             word_init="random",
             word_dim=100,
             structure_dim=100,
             latent_dim=200,
-            structure="learned",
-            embedding="average",
             residual=False,
             shared_posterior=False,
             link_posterior="mlp",
@@ -225,67 +293,15 @@ class VHEConfig:
             fixed_target=False,
             precision=1.0,
             link_weight=0.0,
+            near_pairs=0,
             learning_rate=1e-4,
+            structure_rate=1e-4,
+            warmup=0,
+            decay=False,
             batch_size=64,
             steps=2000,
             epochs=20.0,
-            validate_every=100,
-            validation=0.05,  # a learned table never hears of these links
         )
-
-    @classmethod
-    def from_toml(cls, path: str | Path) -> VHEConfig:
-        """Settings from a TOML file; what it does not name keeps its default."""
-        try:
-            settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise VHEError(f"{path}: there is no such configuration file") from None
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise VHEError(f"{path}: the configuration cannot be read, {reason}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise VHEError(f"{path}: this is not TOML ({error})") from None
-        return cls.from_dict(settings)
-
-    @classmethod
-    def from_dict(cls, settings: dict[str, Any]) -> VHEConfig:
-        for name in settings:
-            cls._field(name)
-        return cls(**settings)
-
-    @classmethod
-    def parse_setting(cls, name: str, text: str) -> Any:
-        """The value that ``text`` stands for, as in ``--set homophily=0.9``.
-
-        >>> VHEConfig.parse_setting("steps", "10"), VHEConfig.parse_setting("pi0", "none")
-        (10, None)
-        """
-        f = cls._field(name)
-        if isinstance(f.default, str):
-            return text
-        if text.lower() in ("none", "null"):
-            return None
-        try:
-            return json.loads(text.lower())
-        except json.JSONDecodeError:
-            raise VHEError(f"{name} is {text!r}, but it has to be {f.metadata['wanted']}") from None
-
-    def replace(self, **changes: Any) -> VHEConfig:
-        for name in changes:
-            self._field(name)
-        return dataclasses.replace(self, **changes)
-
-    def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def _field(cls, name: str) -> dataclasses.Field[Any]:
-        known = {f.name: f for f in dataclasses.fields(cls)}
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "known are " + ", ".join(known)
-            raise VHEError(f"there is no setting named {name!r}: {hint}")
-        return known[name]
 
 
 def _python_types(hint: Any) -> tuple[type, ...]:

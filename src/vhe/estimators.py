@@ -1,209 +1,308 @@
-"""VHE: the one class most people meet."""
+"""The two estimators: `VHE` solves the graph-wide prior, `PairVHE` optimises the paper's ELBO.
+
+Both have one contract, `Estimator`: prepare, train, calibrate, finalise. Everything downstream
+(`vhe.predict`) works with either.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
 import secrets
 import time
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import astuple, fields
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from torch import Tensor
 
-from vhe.config import VHEConfig
-from vhe.data.checks import edge_indices, is_integer
+from vhe.config import PairVHEConfig, Settings, VHEConfig
+from vhe.data.checks import edge_indices
 from vhe.data.network import TextNetwork
 from vhe.data.sampling import LinkSet
 from vhe.data.splits import validation_links
-from vhe.data.text import Corpus
+from vhe.data.text import PADDING, Corpus
 from vhe.errors import VHEError
-from vhe.graph.prior import STRENGTH
-from vhe.pair.embedding import GlobalEmbedding
-from vhe.pair.inductive import InductiveMethod, TrainingGraph, joined, with_structure
+from vhe.graph import attribution, inductive
+from vhe.graph.model import GraphModel
+from vhe.graph.neighbours import text_neighbours
+from vhe.graph.posterior import ITERATIONS
+from vhe.graph.prior import GraphPrior, TextNeighbours, mean_log_length
+from vhe.graph.selection import choose_weights
+from vhe.graph.training import GraphTrainer
+from vhe.pair import attribution as pair_attribution
+from vhe.pair import inductive as pair_inductive
+from vhe.pair.embedding import embedding_of, global_embedding
 from vhe.pair.model import PairVAE
-from vhe.pair.training import Trainer
-from vhe.predict.degree import Calibration, calibrate
-from vhe.predict.predictor import Pair, Predictor, Suggestion, columns, density
-from vhe.predict.suggest import known_pairs
-from vhe.runtime import process_group as distributed
-from vhe.runtime.device import find_device, using_threads
+from vhe.pair.training import PairTrainer, train
+from vhe.predict.candidates import known_pairs
+from vhe.predict.explain import Side, make_side
+from vhe.predict.predictor import (
+    InductiveMethod,
+    Pair,
+    Predictor,
+    TextReading,
+    columns,
+    density,
+    standard_deviation,
+)
+from vhe.predict.probability import Calibration, MaskedEmbedding, calibrate, log_degree
+from vhe.runtime import process_group
+from vhe.runtime.checks import is_integer
+from vhe.runtime.device import find_device, retain_memory, using_threads
+from vhe.runtime.loop import TrainingLoop, TrainingState
 from vhe.runtime.progress import Progress
 from vhe.runtime.provenance import provenance
-from vhe.storage import training_state as kept
-from vhe.storage.model_folder import SavedModel, pair_vae, read_model, write_model
-
-__all__ = ["VHE", "Suggestion", "density"]
+from vhe.storage import training_state
+from vhe.storage.model_folder import SavedModel, incomplete, read_model, write_model
+from vhe.text.codes import TextCodes
+from vhe.text.lsa import lsa_word_vectors, random_word_vectors
 
 MOST_VALIDATION_LINKS = 256
 CALIBRATION_CONTEXTS = 4
 
 
-class VHE(Predictor, BaseEstimator):
-    """Variational Homophilic Embedding of a network whose vertices carry text.
+@dataclass(frozen=True)
+class Preparation:
+    """What training starts from.
+
+    Attributes
+    ----------
+    links, validation : (m, 2), disjoint; together the links of the network
+    """
+
+    network: TextNetwork
+    corpus: Corpus
+    links: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    seed: int
+    device: torch.device
+    checkpoint: training_state.TrainingCheckpoint | None
+    resume: bool
+
+    @property
+    def held_out(self) -> NDArray[np.int64]:
+        """The links that calibrate probabilities; the training links where there are no others."""
+        return self.validation if len(self.validation) else self.links
+
+
+class Estimator(Predictor, BaseEstimator):
+    """What `VHE` and `PairVHE` have in common.
 
     Parameters
     ----------
     random_state : int, optional
-        the same seed and number of threads give the same bits; drawn and stored when left out
+        random seed; the same seed and number of threads give the same bits. Default: drawn, and
+        stored in ``seed_``
     threads : int, optional
-        cores to use while fitting; torch's own choice when left out
+        number of threads of a fit; default: torch's choice
     device : str
-        "auto" takes a GPU where there is one
+        "auto" uses a GPU if there is one
     verbose : bool
         show progress on standard error
     **settings
-        every field of `VHEConfig`, as ``VHE(homophily=0.9, steps=100)``
-
-    Attributes
-    ----------
-    network_ : TextNetwork
-    embedding_, embedding_std_ : (n, d) float32, rows follow ``network_.ids``
-    history_ : list of dict, each term of the bound and the validation AUC as training went on
-    result_ : dict, the seed, versions, machine, seconds and validation AUC
-
-    Examples
-    --------
-    >>> import vhe
-    >>> texts = {"a": "cats purr softly", "b": "cats purr and sleep",
-    ...          "c": "stars shine softly", "d": "stars shine and sleep"}
-    >>> network = vhe.TextNetwork.from_edges(texts, [("a", "b"), ("c", "d")])
-    >>> model = vhe.VHE(random_state=0, steps=2, verbose=False).fit(network)
-    >>> model.embedding_.shape
-    (4, 200)
+        fields of the configuration class
     """
 
+    config_class: ClassVar[type[Settings]]
+    model_name: ClassVar[str]
     history_: list[dict[str, float]]
+    seed_: int
+    random_state: int | None
+    threads: int | None
+    device: str
 
     def __init__(self, **parameters: Any) -> None:
         known = inspect.signature(type(self)).parameters
         for name in parameters.keys() - known.keys():
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "known are " + ", ".join(known)
-            raise VHEError(f"there is no setting named {name!r}: {hint}")
+            hint = f"did you mean {near[0]}?" if near else "known settings: " + ", ".join(known)
+            raise VHEError(f"unknown setting {name!r}: {hint}")
         for name, parameter in known.items():
             setattr(self, name, parameters.get(name, parameter.default))
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Give the class the signature that scikit-learn reads (get_params, clone, repr)."""
+        super().__init_subclass__(**keywords)
+        if hasattr(cls, "config_class"):
+            own = {"random_state": None, "threads": None, "device": "auto", "verbose": True}
+            settings = {f.name: f.default for f in fields(cls.config_class)}  # type: ignore[arg-type]
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters = [
+                inspect.Parameter(name, kind, default=default)
+                for name, default in (own | settings).items()
+            ]
+
+            def initialise(self: Estimator, **given: Any) -> None:
+                Estimator.__init__(self, **given)
+
+            first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            initialise.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+            cls.__init__ = initialise  # type: ignore[method-assign]
+            cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+
     @classmethod
-    def from_config(cls, config: VHEConfig, random_state: int | None = None) -> VHE:
+    def from_config(cls, config: Settings, random_state: int | None = None) -> Self:
         return cls(random_state=random_state, **config.to_dict())
 
     @property
-    def config(self) -> VHEConfig:
+    def config(self) -> Any:
         """The settings, checked."""
-        return VHEConfig(**{f.name: getattr(self, f.name) for f in fields(VHEConfig)})
+        names = (f.name for f in fields(self.config_class))  # type: ignore[arg-type]
+        return self.config_class(**{name: getattr(self, name) for name in names})
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "network_"):
             return str(super().__repr__(N_CHAR_MAX))
         auc = self.result_.get("validation_auc")
-        learned = "" if auc is None else f", validation AUC {100 * auc:.1f} %"
-        return f"VHE(fitted on {self.network_!r}, {self.embedding_.shape[1]} numbers each{learned})"
+        validated = "" if auc is None else f", validation AUC {100 * auc:.1f} %"
+        name, size = type(self).__name__, self.embedding_.shape[1]
+        return f"{name}(fitted on {self.network_!r}, {size}-dimensional{validated})"
+
+    # --- fitting
 
     def fit(
-        self, network: TextNetwork, *, checkpoint: str | Path | None = None, resume: bool = False
+        self,
+        network: TextNetwork,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_minutes: float = 1.0,
+        resume: bool = False,
     ) -> Self:
-        """Learn the embedding of a network.
-
-        Under torchrun its processes share the work, and all end with the same model.
+        """Fit the model to a network.
 
         Parameters
         ----------
         checkpoint
-            a folder in which the training is kept every ``checkpoint_minutes`` and at its end, so
-            that it can be resumed; delete it when the model is saved
+            folder in which training is saved every ``checkpoint_minutes`` and at its end, so that
+            it can be resumed; delete it when the model is saved
         resume
-            go on with the training that is kept there
+            continue the training that is saved there
         """
-        config, began = self.config, time.monotonic()
-        if not isinstance(network, TextNetwork):
-            raise VHEError(f"fit takes a TextNetwork, not a {type(network).__name__}")
-        if not len(network.links):
-            raise VHEError(
-                f"{network.name}: there is no link between two different vertices to learn from"
-            )
+        began = time.monotonic()
+        config = self.config
+        self._check_network(network)
         folder = None if checkpoint is None else Path(checkpoint)
-        with distributed.together(), using_threads(self.threads):
-            seed = int(distributed.agreed(self._seed(folder if resume else None)))
-            corpus = Corpus.build(
-                network.texts, min_count=config.min_count, max_words=config.max_words
-            )
-            self._say_of(corpus, config)
-            links, validation = validation_links(
-                network.links, config.validation, seed, MOST_VALIDATION_LINKS
-            )
-            pi0 = config.pi0 or density(network)
-            model = PairVAE(config, len(corpus.vocabulary), len(network), pi0)
-            model.start(corpus, seed)
-            model.to(find_device(self.device))
-            with Progress("training", 1, show=self.verbose) as progress:
-                trainer = Trainer(
-                    model,
-                    corpus,
-                    links,
-                    validation,
-                    seed=seed,
-                    folder=folder,
-                    report=progress.update,
-                )
-                if resume:
-                    trainer.resume()
-                progress.expect(trainer.steps)
-                state = trainer.run()
-            if state.stopped and not state.stopped.startswith("no better"):
+        with self._processes(), using_threads(self.threads), contextlib.ExitStack() as stack:
+            retain_memory()
+            seed = process_group.broadcast(self._draw_seed(folder if resume else None))
+            prepared = self._prepare(network, seed, folder, checkpoint_minutes, resume)
+            if prepared.checkpoint is not None:
+                stack.enter_context(prepared.checkpoint.lock())
+            state = self._train(prepared)
+            if state.stopped and not state.stopped.startswith("no improvement"):
                 warnings.warn(f"training stopped early: {state.stopped}", stacklevel=2)
-
-            judges = validation if len(validation) else links
-            structure = trainer.structure
-            trainer.couple(network.links)  # the validation links have done their duty
-            number = np.flatnonzero(known_pairs(judges, network.links, len(network)))
-
-            def leave_out(rows: NDArray[np.int64]) -> None:
-                if structure is not None:
-                    structure.store(without=number[rows])
-
-            self._calibration, curve = calibrate(
-                model,
-                corpus,
-                LinkSet(links, len(network)),
-                judges,
-                degree=np.bincount(network.links.ravel(), minlength=len(network)),
-                contexts=min(config.contexts, CALIBRATION_CONTEXTS),
-                seed=seed,
-                leave_out=leave_out,
-            )
-            if structure is not None:
-                structure.store()
-            graph_bound = None if structure is None else structure.bound(seed)
-            weights = state.text_knn_weight, state.link_strength
-            self._remember(config, network, corpus, model, seed, weights)
-            if structure is not None and config.embeds_jointly:
-                mean = model.structure.weight.detach().cpu().numpy()
-                variance = np.repeat(structure.variance(seed)[:, None], mean.shape[1], axis=1)
-                embedding = GlobalEmbedding(mean.copy(), variance)
-            else:
-                embedding = self._global(config.contexts)
-        self.embedding_ = embedding.mean
-        self.embedding_std_ = np.sqrt(embedding.variance)
+            with Progress("calibration", show=self.verbose):
+                self._calibration, curve = calibrate(
+                    self._masked_embedding(prepared),
+                    prepared.held_out,
+                    LinkSet(prepared.links, len(network)),
+                    network.degrees,
+                    degree_weight=config.degree_weight,
+                    seed=seed,
+                )
+            self._finalise(prepared)
+        self.network_, self._corpus, self.seed_ = network, prepared.corpus, seed
+        self.degree_bias_ = self._calibration.degree_weight * log_degree(network.degrees)
         self.history_ = state.history
         self.result_ = provenance(seed) | {
+            "model": self.model_name,
             "seconds": round(time.monotonic() - began, 3),
             "steps": state.step,
             "best_step": state.best_step,
+            "trained": state.best_step > 0,
             "stopped": state.stopped,
-            "validation_auc": state.best_auc,
-            "text_knn_weight": state.text_knn_weight,
-            "link_strength": state.link_strength,
-            "graph_bound": graph_bound,
+            "validation_auc": state.best_score,
+            "chosen": state.chosen,
             "calibration_error": curve.error,
-            "reliability": {f.name: getattr(curve, f.name).tolist() for f in fields(curve)},
+            "reliability": {name: values.tolist() for name, values in asdict(curve).items()},
         }
         return self
+
+    def _prepare(
+        self,
+        network: TextNetwork,
+        seed: int,
+        folder: Path | None,
+        checkpoint_minutes: float,
+        resume: bool,
+    ) -> Preparation:
+        config = self.config
+        with Progress("vocabulary", len(network), show=self.verbose) as progress:
+            corpus = Corpus.build(
+                network.texts,
+                min_count=config.min_count,
+                max_words=config.max_words,
+                progress=progress.report,
+            )
+        if not corpus.vocabulary:
+            warnings.warn("no tokens found in any text: only links are used", stacklevel=3)
+        if corpus.truncated:
+            warnings.warn(
+                f"{corpus.truncated:,} of {len(corpus):,} texts were truncated to "
+                f"{config.max_words} words (max_words)",
+                stacklevel=3,
+            )
+        links, validation = validation_links(
+            network.links, config.validation, seed, MOST_VALIDATION_LINKS
+        )
+        checkpoint = None
+        if folder is not None and process_group.is_first():
+            identity = {
+                "model": self.model_name,
+                "seed": seed,
+                "settings": config.to_dict(),
+                "network": training_state.network_digest(corpus, links, validation),
+            }
+            checkpoint = training_state.TrainingCheckpoint(
+                folder, identity, 60 * checkpoint_minutes
+            )
+        device = find_device(self.device)
+        return Preparation(network, corpus, links, validation, seed, device, checkpoint, resume)
+
+    @abstractmethod
+    def _train(self, prepared: Preparation) -> TrainingState: ...
+
+    @abstractmethod
+    def _masked_embedding(self, prepared: Preparation) -> MaskedEmbedding:
+        """Embeddings of some vertices without some of the held-out links, for calibration."""
+
+    @abstractmethod
+    def _finalise(self, prepared: Preparation) -> None:
+        """Set ``embedding_`` and ``embedding_std_`` from the whole network."""
+
+    def _check_network(self, network: TextNetwork) -> None:
+        if not isinstance(network, TextNetwork):
+            raise VHEError(f"fit takes a TextNetwork, not a {type(network).__name__}")
+        if not len(network.links):
+            raise VHEError(f"{network.name}: no link between two different vertices to learn from")
+
+    @contextlib.contextmanager
+    def _processes(self) -> Iterator[None]:
+        """The processes of torchrun, where a model can use several."""
+        yield
+
+    def _draw_seed(self, resumed: Path | None) -> int:
+        """The random seed: the given one, that of the resumed training, or a new one."""
+        if self.random_state is not None:
+            if not (is_integer(self.random_state) and 0 <= self.random_state < 2**32):
+                raise VHEError(
+                    f"random_state is {self.random_state!r}, but must be an integer from 0 to "
+                    "4294967295, or none"
+                )
+            return int(self.random_state)
+        return secrets.randbelow(2**31) if resumed is None else training_state.seed_of(resumed)
+
+    # --- new vertices
 
     def add_vertices(
         self,
@@ -213,147 +312,478 @@ class VHE(Predictor, BaseEstimator):
         *,
         method: InductiveMethod | None = None,
     ) -> Self:
-        """Take in vertices that were not there at training; everything learned stays as it is.
+        """Add vertices that were not part of the fit; everything learned stays as it is.
 
         Parameters
         ----------
         texts
             the text of each new id
         edges
-            links that are known, each with at least one new id
+            known links, each with at least one new id
         method
-            "fast": the structure embedding is a weighted mean of the text's own code and those of
-            its links and nearest texts, the posterior under the prior of the whole graph; "paper":
-            it maximises the bound over some contexts, which takes a hundred times as long. When
-            left out: paper for a learned table, as the paper has it, fast otherwise.
+            for `PairVHE`: "paper" maximises the ELBO over the structure embedding h*, "fast"
+            averages those of linked vertices and nearest texts. `VHE` has "fast" only: the
+            posterior given all other codes. Default: "fast"
         """
         self._check_fitted()
         network, pairs = self.network_, list(edges)
-        there = set(network.ids)
+        existing = set(network.ids)
         for vertex in texts:
-            if vertex in there:
-                raise VHEError(f"{vertex!r} is a vertex already: give new vertices new ids")
+            if vertex in existing:
+                raise VHEError(f"duplicate id {vertex!r}: give new vertices new ids")
         ids = [*network.ids, *texts]
         rows = edge_indices(ids, *columns(pairs), "edge {}".format)
         old = np.flatnonzero((rows < len(network)).all(axis=1))
         if len(old):
             raise VHEError(
-                f"edge {old[0]} is between two vertices that were there already: fit again to "
-                "learn from it"
+                f"edge {old[0]} links two vertices of the fitted network: fit again to learn from it"
             )
+        new_labels = None
+        if network.labels is not None or labels is not None:
+            given = labels or {}
+            known = network.labels or [None] * len(network)
+            new_labels = [*known, *(given.get(vertex) for vertex in texts)]
         grown = TextNetwork(
             ids,
             [*network.texts, *texts.values()],
             np.concatenate([network.edges, rows]),
-            None
-            if network.labels is None and labels is None
-            else [
-                *(network.labels or [None] * len(network)),
-                *((labels or {}).get(vertex) for vertex in texts),
-            ],
+            new_labels,
             directed=network.directed,
             name=network.name,
             notes=network.notes,
         )
+        corpus = self._encode(list(texts.values()))
         links = grown.links[(grown.links >= len(network)).any(axis=1)]
-        corpus, placed = self._place(list(texts.values()), links, method)
-        model = with_structure(
-            self._model, np.concatenate([self._residents.structure, placed.structure])
-        )
-        texts_too = joined(self._corpus, corpus)
-        weights = self._residents.text_knn_weight, self._residents.link_strength
-        self._remember(self._config, grown, texts_too, model, self.seed_, weights)
-        self.embedding_ = np.concatenate([self.embedding_, placed.mean])
-        self.embedding_std_ = np.concatenate([self.embedding_std_, np.sqrt(placed.variance)])
+        found = self._embed_new(corpus, links, method)
+        self._extend(found)
+        self.network_, self._corpus = grown, self._corpus.joined(corpus)
+        self.embedding_std_ = np.concatenate([self.embedding_std_, standard_deviation(found)])
+        # a new vertex counts as one of average degree
+        self.degree_bias_ = np.append(self.degree_bias_, np.zeros(len(texts), np.float32))
         self.result_ = self.result_ | {"added": self.result_.get("added", 0) + len(texts)}
         return self
+
+    def _id(self, end: TextReading) -> Hashable:
+        return None if end.vertex is None else self.network_.ids[end.vertex]
+
+    @abstractmethod
+    def _extend(self, found: Any) -> None:
+        """Append new vertices to the model and to ``embedding_``."""
+
+    # --- saving and loading
 
     def save(self, folder: str | Path) -> None:
         """Write the model folder, whole or not at all."""
         self._check_fitted()
+        tensors, numbers = self._state()
         saved = SavedModel(
-            config=self._config,
+            model=self.model_name,
+            config=self.config,
             network=self.network_,
-            vocabulary=self._corpus.vocabulary,
-            weights=self._model.state_dict(),
-            mean=self.embedding_,
-            std=self.embedding_std_,
-            calibration=astuple(self._calibration),
-            pi0=self._model.pi0,
+            vocabulary=self.vocabulary_,
+            tensors=tensors | {"degree_bias": torch.from_numpy(self.degree_bias_)},
+            numbers=numbers | {f"calibration.{k}": v for k, v in asdict(self._calibration).items()},
             history=self.history_,
             result=self.result_,
         )
         write_model(Path(folder), saved)
 
     @classmethod
-    def load(cls, folder: str | Path) -> VHE:
-        """Read a model folder; every file is checked first."""
-        saved = read_model(Path(folder))
-        model = pair_vae(saved, Path(folder))
-        corpus = Corpus.encode(
+    def load(cls, folder: str | Path) -> Self:
+        """Read a model folder that `save` wrote; every file is verified."""
+        model = load_model(folder)
+        if not isinstance(model, cls):
+            name = type(model).__name__
+            raise VHEError(f"{folder}: this is a {name} model; load it with {name}.load")
+        return model
+
+    @classmethod
+    def _from_saved(cls, saved: SavedModel) -> Self:
+        numbers = saved.numbers
+        loaded = cls.from_config(saved.config, random_state=int(saved.result["seed"]))
+        loaded.seed_ = int(saved.result["seed"])
+        loaded.network_ = saved.network
+        loaded._corpus = Corpus.encode(
             saved.network.texts, saved.vocabulary, max_words=saved.config.max_words
         )
-        seed = int(saved.result["seed"])
-        loaded = cls.from_config(saved.config, random_state=seed)
-        result = {"text_knn_weight": 0.0, "link_strength": STRENGTH} | saved.result
-        weights = float(result["text_knn_weight"]), float(result["link_strength"])
-        loaded._remember(saved.config, saved.network, corpus, model, seed, weights)
-        loaded.embedding_, loaded.embedding_std_ = saved.mean, saved.std
-        loaded._calibration = Calibration(*saved.calibration)
+        names = (f.name for f in fields(Calibration))
+        loaded._calibration = Calibration(**{k: numbers[f"calibration.{k}"] for k in names})
+        loaded.degree_bias_ = saved.tensors.pop("degree_bias").numpy()
         loaded.history_, loaded.result_ = saved.history, saved.result
+        loaded._load_state(saved.tensors, numbers)
+        n, d = len(saved.network), saved.config.latent_dim
+        shapes = (
+            loaded.embedding_.shape == (n, d)
+            and loaded.embedding_std_.shape in ((n, 1), (n, d))
+            and loaded.degree_bias_.shape == (n,)
+        )
+        if not shapes:
+            raise ValueError("the embedding does not match the network")
         return loaded
 
-    def _remember(
-        self,
-        config: VHEConfig,
-        network: TextNetwork,
-        corpus: Corpus,
-        model: PairVAE,
-        seed: int,
-        weights: tuple[float, float],
-    ) -> None:
-        self._config, self.network_, self._corpus = config, network, corpus
-        self._model, self.seed_ = model.eval(), seed
-        self._residents = TrainingGraph(self._model, corpus, network.links, *weights)
+    @abstractmethod
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, float]]:
+        """The tensors and numbers that make up the model."""
 
-    def _seed(self, kept_in: Path | None) -> int:
-        """The seed to use: as given, as in the training that is resumed, or drawn."""
-        if self.random_state is not None:
-            if not (is_integer(self.random_state) and 0 <= self.random_state < 2**32):
-                raise VHEError(
-                    f"random_state is {self.random_state!r}, but it has to be a whole number from "
-                    "0 to 4294967295, or none"
+    @abstractmethod
+    def _load_state(self, tensors: dict[str, Tensor], numbers: dict[str, float]) -> None: ...
+
+
+class VHE(Estimator):
+    """Variational Homophilic Embedding with the prior over the whole graph (the default).
+
+    Text codes are smoothed over links and nearest texts by solving one sparse linear system, the
+    posterior of all codes; the word vectors are fine-tuned through the solution. Settings are those
+    of `VHEConfig`; the other parameters are those of `Estimator`.
+
+    Attributes
+    ----------
+    network_ : TextNetwork
+    embedding_ : (n, d) float32, posterior means; rows follow ``network_.ids``
+    embedding_std_ : (n, 1), posterior standard deviation, the same in every dimension
+    history_ : list of dict, contrastive loss and validation AUC during training
+    result_ : dict, seed, versions, machine, seconds, chosen settings and validation AUC
+
+    Examples
+    --------
+    >>> import vhe
+    >>> texts = {"a": "cats purr softly", "b": "cats purr and sleep",
+    ...          "c": "stars shine softly", "d": "stars shine and sleep"}
+    >>> network = vhe.TextNetwork.from_edges(texts, [("a", "b"), ("c", "d")])
+    >>> model = vhe.VHE(random_state=0, max_steps=2, verbose=False).fit(network)
+    >>> model.embedding_.shape
+    (4, 200)
+    """
+
+    config_class = VHEConfig
+    model_name = "graph"
+    _graph: GraphModel
+
+    @contextlib.contextmanager
+    def _processes(self) -> Iterator[None]:
+        if process_group.world_size() > 1:
+            raise VHEError(
+                "the graph model trains in one process: start it without torchrun, or use the pair "
+                "model (PairVHE, --model pair)"
+            )
+        yield
+
+    def _train(self, prepared: Preparation) -> TrainingState:
+        config, corpus, seed = self.config, prepared.corpus, prepared.seed
+        with Progress("word vectors", show=self.verbose):
+            words = torch.zeros(len(corpus.vocabulary) + 1, config.latent_dim)
+            words[PADDING + 1 :] = torch.from_numpy(
+                lsa_word_vectors(corpus, config.latent_dim, seed)
+                if config.word_init == "lsa"
+                else random_word_vectors(len(corpus.vocabulary), config.latent_dim, seed)
+            )
+            words = words.to(prepared.device)
+        self._codes = TextCodes(corpus, prepared.device)
+        with Progress("text neighbours", show=self.verbose):
+            codes = self._codes(words)
+            self._neighbours = text_neighbours(codes.cpu().numpy(), self._codes.empty)
+        resumed = prepared.checkpoint.load() if prepared.checkpoint and prepared.resume else None
+        if resumed is not None:
+            strength, weight = (resumed[0].chosen[k] for k in ("link_strength", "text_knn_weight"))
+        else:
+            with Progress("choosing strengths", show=self.verbose) as progress:
+                strength, weight = choose_weights(
+                    codes,
+                    corpus.lengths,
+                    self._neighbours,
+                    prepared.links,
+                    prepared.validation,
+                    link_strength=config.link_strength,
+                    text_knn_weight=config.text_knn_weight,
+                    seed=seed,
+                    progress=progress.update,
                 )
-            return int(self.random_state)
-        return secrets.randbelow(2**31) if kept_in is None else kept.seed_of(kept_in)
+        self._strengths = {"link_strength": strength, "text_knn_weight": weight}
+        prior = self._prior(corpus, prepared.links, prepared.device)
+        trainer = GraphTrainer(config, words, self._codes, prior, prepared.validation, seed)
+        with Progress("training", config.max_steps, show=self.verbose) as progress:
+            loop = TrainingLoop(
+                trainer,
+                steps=config.max_steps,
+                validate_every=config.validate_every,
+                patience=config.patience,
+                report=progress.update,
+                checkpoint=prepared.checkpoint,
+            )
+            loop.state.chosen = dict(self._strengths)
+            if resumed is not None:
+                loop.resume(*resumed)
+            state = loop.run()
+        self._words = trainer.words.detach()
+        return state
 
-    def _say_of(self, corpus: Corpus, config: VHEConfig) -> None:
-        if not corpus.vocabulary:
-            warnings.warn("no text has a word: only the links are learned from", stacklevel=3)
-        if corpus.cut:
-            warnings.warn(
-                f"{corpus.cut:,} of {len(corpus):,} texts were cut to {config.max_words} words "
-                "(max_words)",
-                stacklevel=3,
+    def _prior(self, corpus: Corpus, links: NDArray[np.int64], device: torch.device) -> GraphPrior:
+        return GraphPrior(links, corpus.lengths, self._neighbours, device=device, **self._strengths)
+
+    def _masked_embedding(self, prepared: Preparation) -> MaskedEmbedding:
+        links = prepared.network.links
+        prior = self._prior(prepared.corpus, links, prepared.device)
+        codes = self._codes(self._words)
+        numbers = np.flatnonzero(known_pairs(prepared.held_out, links, len(prepared.network)))
+
+        def embedding(
+            masked: NDArray[np.int64], vertices: NDArray[np.int64]
+        ) -> NDArray[np.float32]:
+            means = prior.posterior(numbers[masked]).mean(codes)
+            rows: NDArray[np.float32] = means[torch.from_numpy(vertices)].cpu().numpy()
+            return rows
+
+        return embedding
+
+    def _finalise(self, prepared: Preparation) -> None:
+        with Progress("posterior", show=self.verbose), torch.no_grad():
+            posterior = self._prior(
+                prepared.corpus, prepared.network.links, prepared.device
+            ).posterior()
+            arrays = {
+                "words": self._words,
+                "centre": self._codes.centre(self._words),
+                "mean": posterior.mean(self._codes(self._words), ITERATIONS),
+                "variance": posterior.variance(prepared.seed),
+                "precision": posterior.precision.squeeze(1),
+                "diagonal": posterior.diagonal.squeeze(1),
+            }
+            self._use(
+                GraphModel(
+                    **{name: value.cpu().numpy() for name, value in arrays.items()},
+                    neighbours=self._neighbours,
+                    mean_log_length=mean_log_length(prepared.corpus.lengths),
+                    **self._strengths,
+                )
+            )
+        del self._codes, self._words, self._neighbours, self._strengths
+
+    def _use(self, model: GraphModel) -> None:
+        self._graph = model
+        self.embedding_ = model.mean
+        self.embedding_std_ = np.sqrt(model.variance)[:, None]
+        self.__dict__.pop("_directions", None)
+
+    @cached_property
+    def _directions(self) -> NDArray[np.float32]:
+        return inductive.text_directions(self._graph, self._corpus)
+
+    def _embed_new(
+        self, texts: Corpus, links: NDArray[np.int64], method: InductiveMethod | None
+    ) -> inductive.InductiveEmbedding:
+        if method not in (None, "fast"):
+            raise VHEError(
+                f"VHE embeds new vertices in closed form: use method 'fast', not {method!r}"
+            )
+        degrees = self.network_.degrees
+        return inductive.embed_new(self._graph, self._directions, degrees, texts, links)
+
+    def _extend(self, found: inductive.InductiveEmbedding) -> None:
+        self._use(inductive.extended(self._graph, found))
+
+    def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
+        graph, codes, shares = self._graph, [], []
+        for end in (a, b):
+            if end.vertex is not None:
+                codes.append(graph.mean[end.vertex])
+                shares.append(float(graph.own_share[end.vertex]))
+            else:
+                new = self._embed_new(self._encode([end.text]), np.zeros((0, 2), np.int64), None)
+                codes.append(new.mean[0])
+                shares.append(float(new.precision[0] / new.diagonal[0]))
+        found = attribution.attribute(
+            graph.words,
+            graph.centre,
+            (a.tokens, b.tokens),
+            (codes[0], codes[1]),
+            (shares[0], shares[1]),
+        )
+        vocabulary = frozenset(self.vocabulary_)
+        return (
+            make_side(self._id(a), a.text, vocabulary, found.source),
+            make_side(self._id(b), b.text, vocabulary, found.target),
+            found.text_score,
+            cosine(codes[0], codes[1]),
+        )
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, float]]:
+        graph = self._graph
+        names = ("words", "centre", "mean", "variance", "precision", "diagonal")
+        arrays = {name: getattr(graph, name) for name in names}
+        arrays |= {f"neighbours.{k}": v for k, v in vars(graph.neighbours).items()}
+        numbers = ("link_strength", "text_knn_weight", "mean_log_length")
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()}
+        return tensors, {name: getattr(graph, name) for name in numbers}
+
+    def _load_state(self, tensors: dict[str, Tensor], numbers: dict[str, float]) -> None:
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        neighbours = TextNeighbours(
+            *(arrays.pop(f"neighbours.{f.name}") for f in fields(TextNeighbours))
+        )
+        numbers = {k: v for k, v in numbers.items() if not k.startswith("calibration.")}
+        graph = GraphModel(**arrays, neighbours=neighbours, **numbers)
+        n, d = graph.mean.shape
+        consistent = (
+            graph.words.shape == (len(self.vocabulary_) + 1, d)
+            and graph.centre.shape == (d,)
+            and graph.variance.shape == graph.precision.shape == graph.diagonal.shape == (n,)
+            and neighbours.pairs.shape == (len(neighbours.cosines), 2)
+        )
+        if not consistent:
+            raise ValueError("the tables do not match each other")
+        self._use(graph)
+
+
+class PairVHE(Estimator):
+    """Variational Homophilic Embedding as the paper has it: the ELBO over pairs of vertices.
+
+    Settings are those of `PairVHEConfig`; ``PairVHE.from_config(PairVHEConfig.paper())`` is the
+    paper to the letter. The other parameters are those of `Estimator`. Under torchrun all processes
+    train one model.
+
+    Attributes
+    ----------
+    network_ : TextNetwork
+    embedding_, embedding_std_ : (n, d) float32, mean and standard deviation over contexts; rows
+        follow ``network_.ids``
+    history_ : list of dict, the terms of the ELBO and the validation AUC during training
+    result_ : dict, seed, versions, machine, seconds and validation AUC
+    """
+
+    config_class = PairVHEConfig
+    model_name = "pair"
+    _pairs: PairVAE
+
+    def _processes(self) -> contextlib.AbstractContextManager[None]:
+        return process_group.initialised()
+
+    def _train(self, prepared: Preparation) -> TrainingState:
+        config, corpus, network = self.config, prepared.corpus, prepared.network
+        pi0 = config.pi0 or density(network)
+        with Progress("word vectors", show=self.verbose):
+            model = PairVAE(config, len(corpus.vocabulary), len(network), pi0)
+            model.initialise(corpus, prepared.seed)
+            self._pairs = model.to(prepared.device)
+            trainer = PairTrainer(
+                model, corpus, prepared.links, prepared.validation, seed=prepared.seed
+            )
+        resumed = prepared.checkpoint.load() if prepared.checkpoint and prepared.resume else None
+        with Progress("training", trainer.steps, show=self.verbose) as progress:
+            state = train(
+                trainer,
+                validate_every=max(1, trainer.steps // 6),
+                patience=None,
+                report=progress.update,
+                checkpoint=prepared.checkpoint,
+                resume=resumed,
+            )
+        self._pairs.eval()
+        return state
+
+    def _masked_embedding(self, prepared: Preparation) -> MaskedEmbedding:
+        known = LinkSet(prepared.links, len(prepared.network))  # held-out links were never seen
+        contexts = min(self.config.contexts, CALIBRATION_CONTEXTS)
+
+        def embedding(
+            masked: NDArray[np.int64], vertices: NDArray[np.int64]
+        ) -> NDArray[np.float32]:
+            return embedding_of(
+                self._pairs,
+                prepared.corpus,
+                known,
+                vertices,
+                contexts=contexts,
+                seed=prepared.seed,
             )
 
+        return embedding
 
-def _signature() -> inspect.Signature:
-    """The parameters of VHE: its own, and every field of VHEConfig."""
+    def _finalise(self, prepared: Preparation) -> None:
+        with Progress("embedding", show=self.verbose) as progress:
+            found = global_embedding(
+                self._pairs,
+                prepared.corpus,
+                LinkSet(prepared.network.links, len(prepared.network)),
+                contexts=self.config.contexts,
+                seed=prepared.seed,
+                progress=progress.update,
+            )
+        self.embedding_, self.embedding_std_ = found.mean, np.sqrt(found.variance)
+        self._pairs.to("cpu")
 
-    def parameter(name: str, default: Any) -> inspect.Parameter:
-        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+    def _embed_new(
+        self, texts: Corpus, links: NDArray[np.int64], method: InductiveMethod | None
+    ) -> pair_inductive.InductivePairs:
+        if method not in (None, "fast", "paper"):
+            raise VHEError(f"unknown method {method!r}: use fast or paper")
+        with Progress("new vertices", len(texts), show=self.verbose) as progress:
+            return pair_inductive.embed_new(
+                self._pairs,
+                self._corpus,
+                self.network_.links,
+                texts,
+                links,
+                method=method or "fast",
+                contexts=min(self.config.contexts, CALIBRATION_CONTEXTS),
+                seed=self.seed_,
+                progress=progress.update,
+            )
 
-    own = {"random_state": None, "threads": None, "device": "auto", "verbose": True}
-    settings = {f.name: f.default for f in fields(VHEConfig)}
-    return inspect.Signature([parameter(k, v) for k, v in (own | settings).items()])
+    def _extend(self, found: pair_inductive.InductivePairs) -> None:
+        table = self._pairs.structure.weight.detach().cpu().numpy()
+        rows = np.concatenate([table, found.structure])
+        self._pairs = pair_inductive.with_structure(self._pairs, rows)
+        self.embedding_ = np.concatenate([self.embedding_, found.mean])
+
+    def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
+        codes = [
+            self.embedding_[end.vertex]
+            if end.vertex is not None
+            else self.embed_texts([end.text])[0][0]
+            for end in (a, b)
+        ]
+        found = pair_attribution.attribute(self._pairs, a.tokens, b.tokens, codes[0], codes[1])
+        vocabulary = frozenset(self.vocabulary_)
+        return (
+            make_side(self._id(a), a.text, vocabulary, found.source, found.alignment_source),
+            make_side(self._id(b), b.text, vocabulary, found.target, found.alignment_target),
+            found.text_score,
+            cosine(codes[0], codes[1]),
+        )
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, float]]:
+        tensors = {f"network.{k}": v for k, v in self._pairs.state_dict().items()}
+        tensors["mean"] = torch.from_numpy(self.embedding_)
+        tensors["std"] = torch.from_numpy(self.embedding_std_)
+        return tensors, {"pi0": self._pairs.pi0}
+
+    def _load_state(self, tensors: dict[str, Tensor], numbers: dict[str, float]) -> None:
+        self.embedding_, self.embedding_std_ = (tensors.pop(k).numpy() for k in ("mean", "std"))
+        weights = {name.removeprefix("network."): value for name, value in tensors.items()}
+        words, vertices = len(self.vocabulary_), len(self.network_)
+        try:
+            with torch.device("meta"):  # sizes that the settings claim take no memory yet
+                model = PairVAE(self.config, words, vertices, numbers["pi0"])
+        except (RuntimeError, TypeError, OverflowError) as error:  # sizes that no tensor can have
+            raise ValueError(str(error)) from None
+        expected = {name: (v.shape, v.dtype) for name, v in model.state_dict().items()}
+        if expected != {name: (v.shape, v.dtype) for name, v in weights.items()}:
+            raise ValueError("the weights do not match the network")
+        model.to_empty(device="cpu").load_state_dict(weights)
+        self._pairs = model.eval()
 
 
-# scikit-learn reads the parameters of an estimator from here (get_params, clone, repr)
-VHE.__signature__ = _signature()
-VHE.__init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-    [
-        inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-        *_signature().parameters.values(),
-    ]
-)
+def load_model(folder: str | Path) -> VHE | PairVHE:
+    """Read a model folder that `save` or ``vhe fit`` wrote."""
+    saved = read_model(Path(folder))
+    try:
+        return (VHE if saved.model == "graph" else PairVHE)._from_saved(saved)
+    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        if isinstance(error, VHEError):
+            raise
+        raise incomplete(Path(folder), error) from None
+
+
+def cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    length = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / length if length else 0.0

@@ -1,16 +1,16 @@
-"""A network with planted communities, which any embedding of the links should find."""
+"""Networks with planted communities and topics."""
 
 import numpy as np
 import pytest
 
 from vhe.data.network import TextNetwork
 
-SIZE = 20  # vertices of each of the three communities
+SIZE = 20  # vertices per community
 
 
 @pytest.fixture(scope="session")
 def planted() -> TextNetwork:
-    """Three communities, named by the labels; the last vertex has no link. Texts are random."""
+    """Three communities, given by the labels; the last vertex has no link. Texts are random."""
     rng = np.random.default_rng(1)
     group = np.arange(3 * SIZE) // SIZE
     i, j = np.triu_indices(3 * SIZE, 1)
@@ -23,8 +23,11 @@ def planted() -> TextNetwork:
 
 @pytest.fixture(scope="session")
 def topical() -> TextNetwork:
-    """Five topics of 40 vertices, each with eight links or so inside its topic and one outside;
-    six of ten words of a text are of its topic. Either the texts or the links are enough."""
+    """Five topics of 40 vertices.
+
+    A vertex has about eight links inside its topic and one outside; six of the ten words of a text
+    are of its topic. Texts alone and links alone are both sufficient to find the topics.
+    """
     rng = np.random.default_rng(2)
     topic = np.arange(200) // 40
     i, j = np.triu_indices(200, 1)

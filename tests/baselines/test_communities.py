@@ -1,4 +1,4 @@
-"""Each method that learns from links tells planted communities apart."""
+"""Each method that is trained on links separates planted communities."""
 
 import numpy as np
 import pytest
@@ -10,11 +10,11 @@ from vhe.baselines.node2vec import Node2Vec
 from vhe.baselines.tadw import TADW
 from vhe.baselines.vgae import VGAE
 
-WALKED = {
+WALK_METHODS = {
     "deepwalk": lambda: DeepWalk(dimensions=16),
     "node2vec": lambda: Node2Vec(dimensions=16, length=40, p=1, q=0.5),
 }
-METHODS = WALKED | {
+METHODS = WALK_METHODS | {
     "line": lambda: LINE(dimensions=16),
     "mmb": lambda: MMB(blocks=3),
     "tadw": lambda: TADW(dimensions=16),
@@ -24,7 +24,7 @@ METHODS = WALKED | {
 
 @pytest.mark.parametrize("name", METHODS)
 def test_scores_are_higher_inside_a_community(planted, name):
-    if name in WALKED:
+    if name in WALK_METHODS:
         pytest.importorskip("gensim")
     label = np.array(planted.labels[:-1])
     vertices = np.arange(len(label))

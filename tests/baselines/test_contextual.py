@@ -20,7 +20,7 @@ from vhe.data.sampling import Pairs
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 from vhe.pair.model import TextPairs
-from vhe.predict.scoring import unit_rows
+from vhe.runtime.arrays import unit_rows
 
 SMALL = {
     "max_words": 16,

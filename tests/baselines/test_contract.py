@@ -21,7 +21,8 @@ from vhe.baselines.wane import WANE
 from vhe.data.network import TextNetwork
 from vhe.data.splits import split_edges
 from vhe.evaluation.link import evaluate
-from vhe.predict.scoring import CosineMethod, unit_rows
+from vhe.predict.scoring import CosineMethod
+from vhe.runtime.arrays import unit_rows
 
 SMALL = {  # settings with which the neural text baselines learn in a moment
     "word_dim": 8,

@@ -1,9 +1,9 @@
-"""LINE's sampled steps raise its objective, and its halves are of unit length."""
+"""Training of LINE increases its objective, and its halves have unit length."""
 
 import numpy as np
 import pytest
 
-from vhe.baselines.line import LINE, NEGATIVES, sample_links
+from vhe.baselines.line import LINE, NEGATIVES, train_order
 
 
 def log_sigmoid(x):
@@ -11,7 +11,7 @@ def log_sigmoid(x):
 
 
 def objective(links, vectors, contexts):
-    """Mean over links in both directions; the ends of a link are no negatives of it."""
+    """Mean over links in both directions; the ends of a link are never its negatives."""
     chance = np.bincount(links.ravel(), minlength=len(vectors)) ** 0.75
     both = np.concatenate([links, links[:, ::-1]])
     rows = np.arange(len(both))
@@ -22,11 +22,11 @@ def objective(links, vectors, contexts):
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_the_objective_rises(planted, order):
+def test_training_increases_the_objective(planted, order):
     found = [
         objective(
             planted.links,
-            *sample_links(planted.links, len(planted), 8, order, passes, np.random.default_rng(0)),
+            *train_order(planted.links, len(planted), 8, order, passes, np.random.default_rng(0)),
         )
         for passes in (1, 60, 200)
     ]
@@ -34,12 +34,12 @@ def test_the_objective_rises(planted, order):
     assert found[1] + 0.05 < found[2]
 
 
-def test_first_order_has_no_contexts_of_its_own(planted):
-    vectors, contexts = sample_links(planted.links, len(planted), 8, 1, 3, np.random.default_rng(0))
+def test_first_order_shares_vectors_and_contexts(planted):
+    vectors, contexts = train_order(planted.links, len(planted), 8, 1, 3, np.random.default_rng(0))
     assert np.array_equal(vectors, contexts)
 
 
-def test_halves_have_unit_length_before_they_are_centred(planted, monkeypatch):
+def test_halves_have_unit_length_before_centring(planted, monkeypatch):
     rows = LINE(dimensions=8, passes=3).fit(planted).embedding_
     assert rows.shape == (len(planted), 16)
     linked = planted.degrees > 0

@@ -1,4 +1,4 @@
-"""The blockmodel finds planted blocks and their rates."""
+"""The blockmodel recovers planted blocks and their link rates."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from vhe.baselines.mmb import BLOCKS, MMB, infer, spectral_blocks
 
 
-def test_planted_blocks_and_rates_come_back(planted):
+def test_planted_blocks_and_rates_are_recovered(planted):
     model = MMB(blocks=3).fit(planted)
     label = np.array(planted.labels[:-1])
     found = model.embedding_[:-1].argmax(axis=1)
@@ -19,24 +19,24 @@ def test_planted_blocks_and_rates_come_back(planted):
     assert model.embedding_.sum(axis=1) == pytest.approx(1, abs=1e-5)
 
 
-def test_scores_are_chances_of_a_link(planted):
+def test_scores_are_link_probabilities(planted):
     model = MMB(blocks=3).fit(planted)
     i, j = np.triu_indices(len(planted) - 1, 1)
     expected = model.score_indices(i, j).sum()
     assert expected == pytest.approx(len(planted.links), rel=0.15)
 
 
-def test_the_number_of_blocks_is_chosen_among_a_few(planted):
+def test_the_number_of_blocks_is_chosen_from_the_grid(planted):
     assert MMB(steps=2).fit(planted).embedding_.shape[1] in BLOCKS
 
 
-def test_a_vertex_without_links_starts_in_no_block(planted):
+def test_a_vertex_without_links_has_no_initial_block(planted):
     member = spectral_blocks(planted.links, len(planted), 3, seed=0)
     assert member[:-1].sum(axis=1) == pytest.approx(1)
     assert (member[-1] == 0).all()
 
 
-def test_a_network_larger_than_a_batch_is_learned_from_in_parts(planted, monkeypatch):
+def test_training_in_batches(planted, monkeypatch):
     monkeypatch.setattr("vhe.baselines.mmb.BATCH", 50)
     memberships, _ = infer(planted.links, len(planted), 3, 150, seed=0)
     label, found = np.array(planted.labels[:-1]), memberships[:-1].argmax(axis=1)

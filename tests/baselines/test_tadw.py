@@ -1,9 +1,9 @@
-"""TADW's two steps are exact minima, and M is the matrix of one and two steps."""
+"""Both steps of TADW's alternating least squares are exact, and M = (P + P²)/2."""
 
 import numpy as np
 import pytest
 
-from vhe.baselines.tadw import solve_h, solve_w, transitions, two_steps
+from vhe.baselines.tadw import multiply_m, solve_h, solve_w, transition_matrix
 
 N, F, K, PENALTY = 12, 5, 3, 0.2
 
@@ -14,15 +14,20 @@ def case():
     i, j = np.triu_indices(N - 1, 1)  # the last vertex has no link
     drawn = rng.random(len(i)) < 0.3
     links = np.stack([i[drawn], j[drawn]], axis=1)
-    return transitions(links, N), rng.standard_normal((N, F)), rng.standard_normal((K, F)), links
+    return (
+        transition_matrix(links, N),
+        rng.standard_normal((N, F)),
+        rng.standard_normal((K, F)),
+        links,
+    )
 
 
 def objective(m, w, h, text):
     return ((m - w.T @ h @ text.T) ** 2).sum() + PENALTY / 2 * ((w**2).sum() + (h**2).sum())
 
 
-def slope(function, at):
-    """Central differences of a quadratic function, which have no error but rounding."""
+def gradient(function, at):
+    """Central differences, exact up to rounding for a quadratic function."""
     found = np.zeros_like(at)
     for place in np.ndindex(at.shape):
         step = np.zeros_like(at)
@@ -36,14 +41,14 @@ def test_m_is_the_mean_of_one_and_two_steps(case):
     a = np.zeros((N, N))
     a[links[:, 0], links[:, 1]] = a[links[:, 1], links[:, 0]] = 1
     p = a / np.maximum(a.sum(axis=1, keepdims=True), 1)
-    np.testing.assert_allclose(two_steps(walk, text), (p + p @ p) / 2 @ text, atol=1e-12)
+    np.testing.assert_allclose(multiply_m(walk, text), (p + p @ p) / 2 @ text, atol=1e-12)
 
 
-def test_each_step_is_where_the_gradient_is_zero(case):
+def test_the_gradient_is_zero_after_each_step(case):
     walk, text, h, _ = case
-    m = two_steps(walk, np.eye(N))
+    m = multiply_m(walk, np.eye(N))
     w = solve_w(walk, text, h, PENALTY)
-    assert np.abs(slope(lambda x: objective(m, x, h, text), w)).max() < 1e-8
-    new_h = solve_h(two_steps(walk, text), text, w, PENALTY)
-    assert np.abs(slope(lambda x: objective(m, w, x, text), new_h)).max() < 1e-8
+    assert np.abs(gradient(lambda x: objective(m, x, h, text), w)).max() < 1e-8
+    new_h = solve_h(multiply_m(walk, text), text, w, PENALTY)
+    assert np.abs(gradient(lambda x: objective(m, w, x, text), new_h)).max() < 1e-8
     assert objective(m, w, new_h, text) < objective(m, w, h, text)

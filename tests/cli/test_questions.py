@@ -179,11 +179,19 @@ def test_added_vertices(model: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("vertices", "edges", "said"),
     [
-        ("id,text\nn1,a\n101,b\n", None, "new.csv:3: '101' is a vertex already"),
-        ("id,text\nn1,a\nn1,b\n", None, "new.csv:3: the id 'n1' is there already"),
-        ("id,words\nn1,a\n", None, "new.csv:1: no column holds the text"),
+        (
+            "id,text\nn1,a\n101,b\n",
+            None,
+            "new.csv:3: duplicate id '101': the network has this vertex",
+        ),
+        ("id,text\nn1,a\nn1,b\n", None, "new.csv:3: duplicate id 'n1' (first at"),
+        ("id,words\nn1,a\n", None, "new.csv:1: no column for the text"),
         ("id,text\nn1,a\n", "source,target\nn1,100\nn1,n9\n", "links.csv:3"),
-        ("id,text\nn1,a\n", "source,target\n100,115\n", "links.csv:2: both vertices"),
+        (
+            "id,text\nn1,a\n",
+            "source,target\n100,115\n",
+            "links.csv:2: the edge is between two existing vertices",
+        ),
     ],
 )
 def test_files_that_are_wrong(
@@ -206,7 +214,7 @@ def test_files_that_are_wrong(
 
 def test_numbers_stay_numbers(hasty, network, tmp_path: Path) -> None:
     from vhe.data.network import TextNetwork
-    from vhe.data.readers.files import read_new_vertices
+    from vhe.data.readers.network_tables import read_new_vertices
 
     numbered = TextNetwork(range(60), network.texts, network.edges)
     (tmp_path / "new.csv").write_text("id,text\n77,a\n78,b\n")

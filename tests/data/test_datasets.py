@@ -1,7 +1,9 @@
-"""Named datasets: what is fetched is checked, kept once, and never kept when it is damaged."""
+"""Named datasets: downloads are verified, cached once, and discarded if damaged."""
 
 import hashlib
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +14,7 @@ import pytest
 from vhe.data import datasets
 from vhe.data.datasets import Dataset
 from vhe.data.network import TextNetwork
+from vhe.data.readers.graphml import write_graphml
 from vhe.errors import VHEError
 
 DATA, GRAPH, GROUP = b"red fox\nbrown fox\nblue sky\n", b"0\t1\n1\t0\n2\t2\n", b"x\n\ny"
@@ -22,7 +25,7 @@ def blob(content: bytes) -> str:
 
 
 class Mirror:
-    """A web server that holds the three files, and can be told to serve them badly."""
+    """A web server with the three files, which can serve damaged ones."""
 
     def __init__(self) -> None:
         self.files = {
@@ -30,13 +33,13 @@ class Mirror:
             "/Tiny/graph.txt": GRAPH,
             "/Tiny/group.txt": GROUP,
         }
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.announce_more = 0
         mirror = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                mirror.asked.append(self.path)
+                mirror.requests.append(self.path)
                 content = mirror.files.get(self.path)
                 if content is None:
                     self.send_error(404)
@@ -77,62 +80,64 @@ def mirror(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Mirror]:
     thread.join()
 
 
-def kept(tmp_path: Path) -> list[str]:
+def files_in(tmp_path: Path) -> list[str]:
     return sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
 
 
-def test_a_download_is_kept_and_not_repeated(mirror: Mirror, tmp_path: Path) -> None:
+def test_a_download_is_cached(mirror: Mirror, tmp_path: Path) -> None:
     network = datasets.load("tiny", base_url=mirror.url + "/")
     assert repr(network) == "TextNetwork('tiny': 3 vertices, 1 link, 2 labels)"
     assert network.labels == ("x", None, "y")
-    assert kept(tmp_path) == [f"cache/tiny/{f}.txt" for f in ("data", "graph", "group")]
-    assert len(mirror.asked) == 3
+    assert files_in(tmp_path) == [f"cache/tiny/{f}.txt" for f in ("data", "graph", "group")]
+    assert len(mirror.requests) == 3
     datasets.load("tiny", base_url=mirror.url)
-    assert len(mirror.asked) == 3
+    assert len(mirror.requests) == 3
 
 
-def test_the_address_can_come_from_the_environment(
+def test_the_url_can_be_set_in_the_environment(
     mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VHE_DATA_URL", mirror.url)
     assert len(datasets.load("tiny")) == 3
 
 
-def test_a_damaged_download_is_not_kept(mirror: Mirror, tmp_path: Path) -> None:
+def test_a_damaged_download_is_discarded(mirror: Mirror, tmp_path: Path) -> None:
     mirror.files["/Tiny/graph.txt"] = GRAPH[:-2]
-    with pytest.raises(VHEError, match=r"tiny/graph\.txt arrived damaged .* was not kept"):
+    with pytest.raises(
+        VHEError, match=r"tiny/graph\.txt was downloaded .* checksum is wrong and it was discarded"
+    ):
         datasets.load("tiny", base_url=mirror.url)
-    assert kept(tmp_path) == ["cache/tiny/data.txt"]
+    assert files_in(tmp_path) == ["cache/tiny/data.txt"]
 
 
-def test_a_partial_download_is_not_kept(mirror: Mirror, tmp_path: Path) -> None:
+def test_a_partial_download_is_discarded(mirror: Mirror, tmp_path: Path) -> None:
     mirror.announce_more = 10
     with pytest.raises(VHEError, match=r"tiny/data\.txt could not be downloaded .*VHE_DATA_DIR"):
         datasets.load("tiny", base_url=mirror.url)
-    assert kept(tmp_path) == []
+    assert files_in(tmp_path) == []
 
 
-def test_what_went_bad_in_the_cache_is_fetched_again(mirror: Mirror, tmp_path: Path) -> None:
+def test_a_damaged_file_in_the_cache_is_downloaded_again(mirror: Mirror, tmp_path: Path) -> None:
     datasets.load("tiny", base_url=mirror.url)
     (tmp_path / "cache/tiny/data.txt").write_bytes(b"something else\n")
     assert datasets.load("tiny", base_url=mirror.url).texts[0] == "red fox"
-    assert mirror.asked[3:] == ["/Tiny/data.txt"]
+    assert mirror.requests[3:] == ["/Tiny/data.txt"]
     assert (tmp_path / "cache/tiny/data.txt").read_bytes() == DATA
 
 
-def test_a_file_that_is_not_there_is_named(mirror: Mirror) -> None:
+def test_a_missing_file_is_named(mirror: Mirror) -> None:
     del mirror.files["/Tiny/group.txt"]
     with pytest.raises(VHEError, match=r"tiny/group\.txt could not be downloaded .*Not Found"):
         datasets.load("tiny", base_url=mirror.url)
 
 
-def test_without_a_connection_the_way_out_is_told(mirror: Mirror) -> None:
+def test_the_error_without_a_connection_explains_offline_use(mirror: Mirror) -> None:
     mirror.server.shutdown()
     mirror.server.server_close()
     with pytest.raises(VHEError) as caught:
         datasets.load("tiny", base_url=mirror.url)
     sentence = str(caught.value)
-    assert "put that file at tiny/data.txt in a folder and name the folder in VHE_DATA_DIR" in (
+    assert "put the file at tiny/data.txt in a folder and set VHE_DATA_DIR to the folder" in (
         sentence
     )
     assert mirror.url in sentence
@@ -142,7 +147,7 @@ def test_without_a_connection_the_way_out_is_told(mirror: Mirror) -> None:
 
 
 @pytest.mark.parametrize("folder", ["tiny", "Tiny"])
-def test_a_local_folder_comes_first_and_is_checked(
+def test_a_local_folder_takes_precedence_and_is_verified(
     mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     local = tmp_path / "local" / folder
@@ -151,37 +156,22 @@ def test_a_local_folder_comes_first_and_is_checked(
     (local / "graph.txt").write_bytes(GRAPH)
     monkeypatch.setenv("VHE_DATA_DIR", str(tmp_path / "local"))
     datasets.load("tiny", base_url=mirror.url)
-    assert mirror.asked == ["/Tiny/group.txt"]  # the one that was not there
+    assert mirror.requests == ["/Tiny/group.txt"]  # the file missing in the folder
     (local / "graph.txt").write_bytes(GRAPH + b"0\t2\n")
-    with pytest.raises(VHEError, match=r"graph\.txt is not the file that was published"):
+    with pytest.raises(VHEError, match=r"graph\.txt is not the published file"):
         datasets.load("tiny", base_url=mirror.url)
 
 
-def test_the_cache_is_where_the_environment_says(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("VHE_CACHE", str(tmp_path))
-    assert datasets.cache_folder() == tmp_path
-    monkeypatch.delenv("VHE_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert datasets.cache_folder() == tmp_path / "vhe"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert datasets.cache_folder() == tmp_path / ".cache" / "vhe"
-
-
-def test_load_takes_folders_and_graphml_too(tmp_path: Path) -> None:
+def test_load_reads_folders_and_graphml(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_bytes(DATA)
     (tmp_path / "graph.txt").write_bytes(GRAPH)
     network = datasets.load(tmp_path)
     assert len(network) == 3
-    from vhe.data.readers.files import write_graphml
-
     write_graphml(tmp_path / "n.graphml", network)
     assert datasets.load(str(tmp_path / "n.graphml")).texts == network.texts
 
 
-def test_an_unknown_source_is_named() -> None:
+def test_an_unknown_source_is_refused() -> None:
     with pytest.raises(VHEError, match=r"'Coras' is neither .*'cora'.* seealso, cora, hepth"):
         datasets.load("Coras")
     with pytest.raises(VHEError, match="'nothing' is neither"):
@@ -190,9 +180,18 @@ def test_an_unknown_source_is_named() -> None:
         datasets.load(__file__)
 
 
-def test_every_dataset_is_described() -> None:
+def test_every_dataset_has_a_description() -> None:
     assert datasets.names() == ("seealso", "cora", "hepth", "zhihu", "debian")
     assert all(datasets.describe(name) for name in datasets.names())
+
+
+def test_reading_imports_no_heavy_package() -> None:
+    script = "import sys, vhe.data.datasets; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    heavy = {"torch", "pandas", "sklearn", "networkx", "scipy", "pyarrow"}
+    assert not heavy & set(done.stdout.split())
 
 
 def test_statistics() -> None:
@@ -218,13 +217,11 @@ def test_statistics() -> None:
     assert datasets.statistics(TextNetwork(["a"], ["x"], []))["density"] == 0
 
 
-published = pytest.mark.skipif(
-    not os.environ.get("VHE_DATA_DIR"), reason="VHE_DATA_DIR does not name the published files"
-)
+published = pytest.mark.skipif(not os.environ.get("VHE_DATA_DIR"), reason="VHE_DATA_DIR is not set")
 
 
 @published
-def test_cora_as_it_was_published() -> None:
+def test_cora_as_published() -> None:
     network = datasets.load("cora")
     found = datasets.statistics(network)
     assert [found[k] for k in ("vertices", "edge_lines", "loops", "repeated", "links")] == [
@@ -237,13 +234,13 @@ def test_cora_as_it_was_published() -> None:
     assert (found["labels"], found["labelled"], found["words_max"]) == (7, 2211, 410)
     assert repr(network) == "TextNetwork('cora': 2,277 vertices, 4,771 links, 7 labels)"
     assert network.notes == (
-        "213 repeated edge lines (in either direction) ignored in training",
-        "230 self loops ignored in training",
+        "213 duplicate edges (in either direction) ignored in training",
+        "230 self-loops ignored in training",
     )
 
 
 @published
-def test_hepth_as_it_was_published() -> None:
+def test_hepth_as_published() -> None:
     found = datasets.statistics(datasets.load("hepth"))
     assert [found[k] for k in ("vertices", "edge_lines", "links", "isolated", "words_max")] == [
         1038,

@@ -1,4 +1,4 @@
-"""TextNetwork: what it refuses, what it derives, and that it survives other libraries' graphs."""
+"""TextNetwork: validation, derived quantities, and conversion to other libraries and back."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vhe.data.network import TextNetwork
+from vhe.data.parts import NetworkParts
 from vhe.errors import VHEError
 
 
@@ -36,7 +37,7 @@ def test_links_agree_with_sets(pairs: list[tuple[int, int]]) -> None:
     assert network.degrees.sum() == 2 * len(expected)
 
 
-def test_a_network_cannot_be_changed_by_its_arrays(network: TextNetwork) -> None:
+def test_arrays_are_read_only_copies(network: TextNetwork) -> None:
     with pytest.raises(ValueError, match="read-only"):
         network.edges[0, 0] = 3
     edges = np.array([[0, 1]])
@@ -50,7 +51,7 @@ def test_a_network_cannot_be_changed_by_its_arrays(network: TextNetwork) -> None
     [
         (([], [], []), "no vertices"),
         ((["a", "b"], ["x"], []), "2 ids but 1 texts"),
-        ((["a", "a"], ["x", "y"], []), "'a' is given twice, for vertices 0 and 1"),
+        ((["a", "a"], ["x", "y"], []), "duplicate id 'a', of vertices 0 and 1"),
         (([["a"], "b"], ["x", "y"], []), r"vertex 0 is \['a'\], which is not hashable"),
         ((["a", "b"], ["x", 3.5], []), "text of vertex 'b' is of type float"),
         ((["a", "b"], ["x", "y"], [[0, 2]]), r"edge 0 is \(0, 2\), but .* from 0 to 1"),
@@ -62,12 +63,12 @@ def test_a_network_cannot_be_changed_by_its_arrays(network: TextNetwork) -> None
         ((["a", "b"], ["x", "y"], [], ["l", []]), "label of vertex 'b'"),
     ],
 )
-def test_what_is_no_network_is_refused(arguments: tuple, sentence: str) -> None:
+def test_invalid_arguments_are_refused(arguments: tuple, sentence: str) -> None:
     with pytest.raises(VHEError, match=sentence):
         TextNetwork(*arguments)
 
 
-def test_index_names_what_is_unknown(network: TextNetwork) -> None:
+def test_index_suggests_a_similar_id(network: TextNetwork) -> None:
     assert network.index("c") == 2
     assert network.indices(["d", "a"]).tolist() == [3, 0]
     assert network.indices([]).dtype == np.int64
@@ -80,21 +81,27 @@ def test_index_names_what_is_unknown(network: TextNetwork) -> None:
         network.index(["a"])
 
 
-def test_numpy_ids_become_pythons_own() -> None:
+def test_numpy_ids_become_python_scalars() -> None:
     network = TextNetwork(np.array([3, 5]), ["x", "y"], [], np.array(["l", "m"]))
     assert [type(i) for i in network.ids] == [int, int]
     assert [type(label) for label in network.labels or ()] == [str, str]
 
 
-def test_with_edges_keeps_the_vertices_and_drops_the_notes(network: TextNetwork) -> None:
-    read = TextNetwork.from_parts(network.ids, network.texts, network.edges, network.labels)
-    assert len(read.notes) == 3
+def test_with_edges_has_the_same_vertices_and_no_notes(network: TextNetwork) -> None:
+    parts = NetworkParts(network.ids, network.texts, network.edges, network.labels)
+    read = TextNetwork.from_parts(parts)
+    assert read.notes == (
+        "1 duplicate edge (in either direction) ignored in training",
+        "1 self-loop ignored in training",
+        "1 vertex without text",
+    )
+    assert TextNetwork.from_parts(parts, count_oddities=False).notes == ()
     other = read.with_edges(network.links[:1], name="half")
     assert (other.ids, other.texts, other.labels) == (read.ids, read.texts, read.labels)
     assert (other.name, other.notes, other.links.tolist()) == ("half", (), [[0, 1]])
 
 
-def test_subnetwork_is_induced_in_the_order_asked_for(network: TextNetwork) -> None:
+def test_subnetwork_is_induced_in_the_given_order(network: TextNetwork) -> None:
     part = network.subnetwork(np.array([2, 1]))
     assert part.ids == ("c", "b")
     assert part.labels == ("sky", "animal")
@@ -110,19 +117,19 @@ def test_from_edges(network: TextNetwork) -> None:
     assert made.links.tolist() == network.links.tolist()
     assert made.labels == (1, None, None, None)
     assert made.notes == (
-        "1 self loop ignored in training",
+        "1 self-loop ignored in training",
         "1 vertex without text",
     )
-    with pytest.raises(VHEError, match="edge 1 names a vertex that is not there: 'z'"):
+    with pytest.raises(VHEError, match="edge 1: unknown vertex id 'z'"):
         TextNetwork.from_edges(texts, [("a", "b"), ("a", "z")])
     with pytest.raises(VHEError, match="edge 0 is"):
         TextNetwork.from_edges(texts, ["ab"])  # type: ignore[list-item]
-    with pytest.raises(VHEError, match="label is given for 'z'"):
+    with pytest.raises(VHEError, match="labels: unknown vertex id 'z'"):
         TextNetwork.from_edges(texts, [], {"z": 1})
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_networkx_and_back(network: TextNetwork, directed: bool) -> None:
+def test_networkx_round_trip(network: TextNetwork, directed: bool) -> None:
     import networkx
 
     before = network.with_edges(network.edges, directed=directed)
@@ -137,7 +144,7 @@ def test_networkx_and_back(network: TextNetwork, directed: bool) -> None:
         TextNetwork.from_networkx(graph, text="abstract")
 
 
-def test_pandas_and_back(network: TextNetwork) -> None:
+def test_pandas_round_trip(network: TextNetwork) -> None:
     vertices, edges = network.to_pandas()
     after = TextNetwork.from_pandas(vertices, edges, label="label")
     assert (after.ids, after.texts, after.labels) == (network.ids, network.texts, network.labels)
@@ -147,11 +154,11 @@ def test_pandas_and_back(network: TextNetwork) -> None:
     gaps = vertices.assign(label=["x", None, "y", "z"])
     with pytest.raises(VHEError, match="row 1 of the vertices has no 'label'"):
         TextNetwork.from_pandas(gaps, edges, id="label")
-    with pytest.raises(VHEError, match=r"row 2 of the edges names .*'q'"):
+    with pytest.raises(VHEError, match=r"row 2 of the edges: unknown vertex id 'q'"):
         TextNetwork.from_pandas(vertices, edges.assign(target=["a", "b", "q", "c"]))
 
 
-def test_pandas_fills_missing_texts() -> None:
+def test_missing_texts_in_pandas_are_empty() -> None:
     import pandas
 
     vertices = pandas.DataFrame({"id": [1, 2], "text": ["fox", None]})
@@ -161,7 +168,7 @@ def test_pandas_fills_missing_texts() -> None:
     assert [type(i) for i in network.ids] == [int, int]
 
 
-def test_pyg_and_back(network: TextNetwork) -> None:
+def test_pyg_round_trip(network: TextNetwork) -> None:
     pytest.importorskip("torch_geometric")
     data = network.to_pyg()
     assert data.num_nodes == 4
@@ -173,7 +180,7 @@ def test_pyg_and_back(network: TextNetwork) -> None:
     assert after.edges.tolist() == network.links.tolist()
     assert after.labels == (0, 0, 1, None)
     assert not after.directed
-    with pytest.raises(VHEError, match="4 vertices but there are 3 texts"):
+    with pytest.raises(VHEError, match="4 vertices but 3 texts"):
         TextNetwork.from_pyg(data, data.texts[:3])
     directed = network.with_edges([[1, 0]], directed=True).to_pyg()
     assert TextNetwork.from_pyg(directed, directed.texts).edges.tolist() == [[1, 0]]

@@ -1,4 +1,4 @@
-"""Training pairs: what a negative is, what a batch is a function of, and how batches are cut."""
+"""Training pairs: negatives, dependence of a batch on seed and step, length buckets."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from vhe.data.sampling import LinkSet, Pairs, PairSampler, length_buckets, longer_first, stream
+from vhe.data.sampling import (
+    LinkBatches,
+    LinkSet,
+    Pairs,
+    PairSampler,
+    length_buckets,
+    longer_first,
+    random_stream,
+)
 
 VERTICES = 12
 
 
 def graph(vertices=VERTICES, edges=18, seed=0):
-    """Distinct links i < j; the last vertex has none."""
+    """Distinct links i < j; the last vertex has no links."""
     rng = np.random.default_rng(seed)
     every = np.array([(i, j) for i in range(vertices - 1) for j in range(i + 1, vertices - 1)])
     return every[np.sort(rng.choice(len(every), edges, replace=False))]
@@ -48,7 +56,7 @@ def test_a_link_set_agrees_with_a_set(links):
     ]
 
 
-def test_a_link_set_of_a_large_network_does_not_mix_up_its_pairs():
+def test_a_link_set_of_a_large_network_has_no_key_collisions():
     n = 3_000_000_000  # n² just fits in 63 bits
     links = np.array([[0, n - 1], [1, 2], [n - 2, n - 1]])
     found = LinkSet(links, n)
@@ -71,7 +79,7 @@ def test_a_batch_holds_links_and_their_negatives(negatives, seed):
         assert as_set(batch.i[linked], batch.j[linked]) <= linked_pairs
         assert not as_set(batch.i[~linked], batch.j[~linked]) & linked_pairs
         assert (batch.i != batch.j).all()
-        # a negative keeps one end of its link
+        # a negative shares one end with its link
         assert np.array_equal(batch.i[~linked], np.tile(batch.i[linked], negatives))
 
 
@@ -86,7 +94,7 @@ def test_types_of_a_batch():
     assert len({len(v) for v in vars(batch).values()}) == 1
 
 
-def test_negatives_are_drawn_by_degree_among_those_who_are_not_linked():
+def test_negatives_are_drawn_by_degree_among_unlinked_vertices():
     links = graph()
     degree = np.bincount(links.ravel(), minlength=VERTICES)
     drawn = sampler(links, batch_size=2 * len(links), seed=3)
@@ -97,7 +105,7 @@ def test_negatives_are_drawn_by_degree_among_those_who_are_not_linked():
         np.add.at(counts, (batch.i[negative], batch.j[negative]), 1)
     allowed = ~np.eye(VERTICES, dtype=bool)
     allowed[links[:, 0], links[:, 1]] = allowed[links[:, 1], links[:, 0]] = False
-    assert degree.max() - degree.min() >= 4  # or there would be nothing to see
+    assert degree.max() - degree.min() >= 4  # otherwise the test could not fail
     for i in np.flatnonzero(degree):
         weight = (1 + degree[allowed[i]]) ** 0.75
         expected = counts[i].sum() * weight / weight.sum()
@@ -105,15 +113,15 @@ def test_negatives_are_drawn_by_degree_among_those_who_are_not_linked():
         assert chisquare(counts[i, allowed[i]], expected).pvalue > 1e-4
         uniform = np.full(len(weight), counts[i].sum() / len(weight))
         assert chisquare(counts[i, allowed[i]], uniform).pvalue < 1e-4
-    assert counts[:, -1].sum() > 0  # a vertex without links takes part
+    assert counts[:, -1].sum() > 0  # vertices without links are drawn, too
 
 
-def test_either_end_of_a_link_may_stand_first_and_keep_its_place_in_a_negative():
+def test_either_end_of_a_link_may_come_first():
     links = graph()
     drawn = sampler(links, batch_size=2 * len(links))
     first = [drawn.batch(step) for step in range(100)]
-    turned = np.concatenate([b.i[b.links == 1] > b.j[b.links == 1] for b in first])
-    assert turned.mean() == pytest.approx(0.5, abs=0.04)
+    flipped = np.concatenate([b.i[b.links == 1] > b.j[b.links == 1] for b in first])
+    assert flipped.mean() == pytest.approx(0.5, abs=0.04)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.2, 0.7, 1.0])
@@ -122,11 +130,11 @@ def test_a_share_alpha_of_the_edges_is_hidden(alpha):
     batches = [drawn.batch(step) for step in range(200)]
     known = np.concatenate([b.known for b in batches])
     linked = np.concatenate([b.links for b in batches]) == 1
-    for part in (known[linked], known[~linked]):  # of links and of negatives alike
+    for part in (known[linked], known[~linked]):  # for links and negatives
         assert (~part).mean() == pytest.approx(alpha, abs=0.03 if 0 < alpha < 1 else 0)
 
 
-def test_a_batch_is_a_function_of_the_seed_and_the_step():
+def test_a_batch_depends_on_seed_and_step_only():
     links = graph()
     one, other = sampler(links, seed=5), sampler(links, seed=5)
     forwards = [one.batch(step) for step in range(20)]
@@ -136,7 +144,7 @@ def test_a_batch_is_a_function_of_the_seed_and_the_step():
     assert not any(equal(forwards[0], b) for b in forwards[1:])
 
 
-def test_another_seed_takes_other_links_and_draws_other_negatives():
+def test_another_seed_gives_another_order_and_other_negatives():
     links = graph()
     orders = [sampler(links, batch_size=36, seed=s).link_numbers(0).tolist() for s in (0, 1)]
     assert sorted(orders[0]) == sorted(orders[1])
@@ -147,20 +155,20 @@ def test_another_seed_takes_other_links_and_draws_other_negatives():
 
 
 @pytest.mark.parametrize(("edges", "batch_size"), [(18, 8), (17, 10), (5, 4), (3, 100), (1, 1)])
-def test_each_pass_visits_each_link_once(edges, batch_size):
+def test_each_epoch_visits_each_link_once(edges, batch_size):
     links = graph(edges=edges)
     drawn = sampler(links, batch_size=batch_size)
     in_batch = drawn.links_in_batch
     assert drawn.steps_in_epoch == edges / in_batch
     numbers = np.concatenate([drawn.link_numbers(step) for step in range(3 * edges)])
-    passes = numbers.reshape(-1, edges)  # 3 edges steps make a whole number of passes
-    assert len(passes) == 3 * in_batch
-    assert np.array_equal(np.sort(passes, axis=1), np.tile(np.arange(edges), (len(passes), 1)))
+    epochs = numbers.reshape(-1, edges)  # 3 · edges steps are an integer number of epochs
+    assert len(epochs) == 3 * in_batch
+    assert np.array_equal(np.sort(epochs, axis=1), np.tile(np.arange(edges), (len(epochs), 1)))
     if edges > 4:
-        assert len({tuple(p) for p in passes.tolist()}) > 1  # and not in the same order
+        assert len({tuple(p) for p in epochs.tolist()}) > 1  # in different orders
 
 
-def test_a_batch_is_made_of_the_links_that_were_numbered_for_it():
+def test_a_batch_consists_of_the_links_of_link_numbers():
     links = graph()
     drawn = sampler(links)
     for step in range(10):
@@ -170,21 +178,31 @@ def test_a_batch_is_made_of_the_links_that_were_numbered_for_it():
         assert np.array_equal(pairs, links[drawn.link_numbers(step)])
 
 
-@pytest.mark.parametrize(("asked", "taken"), [(0, 3), (5, 5), (100, 6)])
-def test_a_step_may_take_more_links_than_its_batch_but_no_more_than_a_third(asked, taken):
-    links = graph(edges=18)
-    drawn = sampler(links, batch_size=6, step_links=asked)
-    assert drawn.step_links == taken
-    numbers = [drawn.link_numbers(step) for step in range(12)]
-    assert all(len(n) == taken for n in numbers)
-    first = np.concatenate(numbers)[:18]
-    assert sorted(first.tolist()) == list(range(18))  # still a pass over all
-    batch = drawn.batch(4)
-    pairs = np.sort(np.stack([batch.i[:3], batch.j[:3]], axis=1), axis=1)
-    assert np.array_equal(pairs, links[numbers[4][:3]])
+@pytest.mark.parametrize(("requested", "taken"), [(1, 1), (5, 5), (18, 18), (100, 18)])
+def test_link_batches_pass_over_all_links(requested, taken):
+    batches = LinkBatches(graph(edges=18), requested, seed=0)
+    assert batches.step_links == taken
+    assert batches.steps_in_epoch == 18 / taken
+    numbers = np.concatenate([batches.numbers(step) for step in range(36)])
+    epochs = numbers[: len(numbers) // 18 * 18].reshape(-1, 18)
+    assert np.array_equal(np.sort(epochs, axis=1), np.tile(np.arange(18), (len(epochs), 1)))
+    assert not np.array_equal(epochs[0], epochs[1])
 
 
-def test_a_batch_of_fewer_links_than_asked_for_takes_each_once():
+def test_link_batches_depend_on_seed_and_step_only():
+    batches, other = (LinkBatches(graph(), 5, seed=seed) for seed in (3, 4))
+    forward = [batches.numbers(step).tolist() for step in range(20)]
+    assert [batches.numbers(step).tolist() for step in reversed(range(20))] == forward[::-1]
+    assert other.numbers(0).tolist() != forward[0]
+
+
+def test_the_batches_of_a_seed_do_not_change_between_versions():
+    batch = sampler(graph(), seed=7).batch(3)
+    assert batch.i.tolist() == [2, 7, 4, 8, 2, 7, 4, 8]
+    assert batch.j.tolist() == [9, 3, 0, 3, 11, 5, 3, 1]
+
+
+def test_a_batch_larger_than_the_network_takes_each_link_once():
     links = graph(edges=5)
     batch = sampler(links, batch_size=100).batch(7)
     assert as_set(batch.i[:5], batch.j[:5]) == set(map(tuple, links.tolist()))
@@ -198,16 +216,19 @@ def test_a_complete_graph_has_links_but_no_negatives(vertices):
     assert (batch.links == 1).all()
 
 
-def test_a_nearly_complete_graph_has_only_true_negatives():
+def test_a_nearly_complete_graph_has_only_unlinked_negatives():
     links = complete(6)[1:]  # only 0 and 1 are not linked
     batches = [sampler(links, 6, batch_size=40).batch(step) for step in range(20)]
     negatives = [as_set(b.i[b.links == 0], b.j[b.links == 0]) for b in batches]
     assert set().union(*negatives) == {(0, 1)}
-    assert any(b.links.mean() > 0.5 for b in batches)  # where none was found there is none
+    assert any(b.links.mean() > 0.5 for b in batches)  # negatives that were not found are omitted
 
 
-def test_streams_are_told_apart_by_seed_and_key():
-    draws = [stream(*key).random(4).tolist() for key in [(0, 1), (0, 2), (1, 1), (0, 1, 1), (0, 1)]]
+def test_random_streams_differ_by_seed_and_key():
+    draws = [
+        random_stream(*key).random(4).tolist()
+        for key in [(0, 1), (0, 2), (1, 1), (0, 1, 1), (0, 1)]
+    ]
     assert draws[0] == draws[-1]
     assert len({tuple(d) for d in draws}) == 4
 
@@ -218,7 +239,7 @@ def some_pairs(lengths, count, seed=0):
     return Pairs(i, j, rng.integers(2, size=count).astype(np.float32), rng.random(count) < 0.5)
 
 
-def test_the_longer_text_comes_first_and_the_rest_stays():
+def test_the_longer_text_comes_first_and_the_rest_is_unchanged():
     lengths = np.array([3, 0, 5, 5, 1])
     pairs = some_pairs(lengths, 40)
     ordered, swapped = longer_first(pairs, lengths)
@@ -245,7 +266,7 @@ def padded_area(pairs, lengths, buckets):
     st.integers(1, 60),
     st.sampled_from([1, 100, 2000, 10**9]),
 )
-def test_buckets_are_a_partition_and_never_waste_more(lengths, count, area):
+def test_buckets_are_a_partition_and_never_increase_padding(lengths, count, area):
     lengths = np.array(lengths)
     pairs, _ = longer_first(some_pairs(lengths, count), lengths)
     buckets = list(length_buckets(pairs, lengths, area))
@@ -256,7 +277,7 @@ def test_buckets_are_a_partition_and_never_waste_more(lengths, count, area):
 
 
 @pytest.mark.parametrize(("area", "waste"), [(10_000, 1.3), (20_000, 1.5), (50_000, 2.0)])
-def test_buckets_of_similar_lengths_waste_little(area, waste):
+def test_buckets_of_similar_lengths_have_little_padding(area, waste):
     rng = np.random.default_rng(1)
     lengths = rng.lognormal(3.5, 0.8, size=300).astype(np.int64) + 1
     pairs, _ = longer_first(some_pairs(lengths, 512), lengths)
@@ -270,21 +291,21 @@ def test_buckets_of_similar_lengths_waste_little(area, waste):
     assert computed < padded_area(pairs, lengths, [np.arange(512)]) / 10
 
 
-def test_a_bucket_is_about_as_large_as_asked_for():
+def test_buckets_have_about_the_requested_area():
     lengths = np.full(30, 10)
     pairs = some_pairs(lengths, 200)
-    sizes = [len(rows) for rows in length_buckets(pairs, lengths, 2_000)]  # of 100 entries each
+    sizes = [len(rows) for rows in length_buckets(pairs, lengths, 2_000)]  # 100 entries per pair
     assert sizes == [20] * 10
 
 
-def test_one_bucket_where_everything_fits():
+def test_one_bucket_if_everything_fits():
     lengths = np.array([0, 2, 30])
     pairs = some_pairs(lengths, 20)
     (only,) = length_buckets(pairs, lengths, 10**9)
     assert sorted(only.tolist()) == list(range(20))
 
 
-def test_pairs_can_be_chosen_by_rows():
+def test_pairs_are_indexed_by_rows():
     pairs = some_pairs(np.arange(5), 8)
     rows = np.array([6, 1])
     assert len(pairs[rows]) == 2

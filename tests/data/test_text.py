@@ -1,7 +1,9 @@
-"""Words and packed tokens: tokens of many scripts, and the packed store against lists."""
+"""Tokenisation of many scripts, and packed tokens against a reference with lists."""
 
+import io
 import tempfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 import vhe.data.text as text
 from vhe.data.text import PADDING, Corpus, tokenize
+from vhe.errors import VHEError
 
 
 @pytest.mark.parametrize(
@@ -43,20 +46,20 @@ def test_words_of_many_scripts(sentence, words):
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("e\u0301tude", "étude"),  # an accent of its own, and one in the letter
+        ("e\u0301tude", "étude"),  # decomposed and composed accent
         ("ﬁne", "fine"),
         ("ｆｕｌｌ＿ｗｉｄｔｈ", "full_width"),
         ("ｶﾞﾗｽ", "ガラス"),
         ("x²", "x2"),
-        ("각", "각"),  # Hangul in parts
+        ("각", "각"),  # decomposed Hangul
     ],
 )
-def test_what_reads_the_same_is_the_same_word(one, other):
+def test_equivalent_spellings_are_the_same_word(one, other):
     assert tokenize(one) == tokenize(other) != []
 
 
 @given(st.text())
-def test_words_hold_no_space_and_no_capitals_and_are_found_again(sentence):
+def test_words_have_no_spaces_or_capitals_and_are_independent_of_context(sentence):
     words = tokenize(sentence)
     assert all(words)
     assert not any(c.isspace() or c == "_" for word in words for c in word)
@@ -66,15 +69,15 @@ def test_words_hold_no_space_and_no_capitals_and_are_found_again(sentence):
 
 
 def naive(texts, min_count=2, max_words=300, vocabulary=None):
-    """The corpus as lists: the words of each text, the vocabulary, and how many were cut."""
+    """Reference: the words of each text, the vocabulary, and the number of truncated texts."""
     split = [tokenize(t) for t in texts]
     if vocabulary is None:
-        counts = Counter(word for words in split for word in words)  # keeps the order of arrival
-        least = min_count if any(c >= min_count for c in counts.values()) else 1
-        vocabulary = [word for word, count in counts.items() if count >= least]
-    kept = [[word for word in words if word in vocabulary] for words in split]
-    cut = sum(len(words) > max_words for words in kept)
-    return [words[:max_words] for words in kept], vocabulary, cut
+        counts = Counter(word for words in split for word in words)  # in order of first occurrence
+        threshold = min_count if any(c >= min_count for c in counts.values()) else 1
+        vocabulary = [word for word, count in counts.items() if count >= threshold]
+    known = [[word for word in words if word in vocabulary] for words in split]
+    truncated = sum(len(words) > max_words for words in known)
+    return [words[:max_words] for words in known], vocabulary, truncated
 
 
 def unpacked(corpus):
@@ -84,11 +87,11 @@ def unpacked(corpus):
     ]
 
 
-def same(corpus, expected):
-    words, vocabulary, cut = expected
+def assert_equal(corpus, expected):
+    words, vocabulary, truncated = expected
     assert unpacked(corpus) == words
     assert list(corpus.vocabulary) == list(vocabulary)
-    assert corpus.cut == cut
+    assert corpus.truncated == truncated
     assert len(corpus) == len(words)
     assert corpus.lengths.tolist() == [len(w) for w in words]
     assert corpus.tokens.dtype == np.int32
@@ -100,9 +103,9 @@ some_texts = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=9).map(" ".j
 
 @settings(deadline=None)
 @given(some_texts, st.integers(1, 4), st.integers(1, 6))
-def test_a_corpus_is_what_lists_would_be(texts, min_count, max_words):
+def test_build_agrees_with_the_reference(texts, min_count, max_words):
     corpus = Corpus.build(texts, min_count=min_count, max_words=max_words)
-    same(corpus, naive(texts, min_count, max_words))
+    assert_equal(corpus, naive(texts, min_count, max_words))
 
 
 @settings(deadline=None)
@@ -113,43 +116,43 @@ def test_a_corpus_is_what_lists_would_be(texts, min_count, max_words):
     st.integers(1, 7),
     st.integers(0, 20),
 )
-def test_neither_the_spool_nor_the_disk_changes_a_corpus(
-    texts, min_count, max_words, spool, in_memory
+def test_block_size_and_memory_mapping_do_not_change_a_corpus(
+    texts, min_count, max_words, block, in_memory
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "SPOOL", spool)
+        patch.setattr(text, "BLOCK", block)
         patch.setattr(text, "IN_MEMORY", in_memory)
         corpus = Corpus.build(texts, min_count=min_count, max_words=max_words)
         on_disk = isinstance(corpus.tokens, np.memmap)
         assert on_disk == (len(corpus.tokens) > in_memory)
-        same(corpus, naive(texts, min_count, max_words))
+        assert_equal(corpus, naive(texts, min_count, max_words))
         encoded = Corpus.encode(texts, corpus.vocabulary, max_words=max_words)
     assert np.array_equal(encoded.tokens, corpus.tokens)
     assert np.array_equal(encoded.offsets, corpus.offsets)
-    assert (encoded.vocabulary, encoded.cut) == (corpus.vocabulary, corpus.cut)
+    assert (encoded.vocabulary, encoded.truncated) == (corpus.vocabulary, corpus.truncated)
 
 
 @settings(deadline=None)
 @given(some_texts, st.lists(st.sampled_from("cdefgxyz"), unique=True), st.integers(1, 6))
-def test_encoding_leaves_out_what_is_not_in_the_vocabulary(texts, vocabulary, max_words):
+def test_encode_omits_words_outside_the_vocabulary(texts, vocabulary, max_words):
     corpus = Corpus.encode(texts, vocabulary, max_words=max_words)
-    same(corpus, naive(texts, max_words=max_words, vocabulary=vocabulary))
+    assert_equal(corpus, naive(texts, max_words=max_words, vocabulary=vocabulary))
 
 
-def test_rare_words_are_left_out_unless_nothing_would_be_left():
+def test_rare_words_are_omitted_unless_all_are_rare():
     assert Corpus.build(["a b", "a c"]).vocabulary == ("a",)
     assert Corpus.build(["a b", "a c"], min_count=1).vocabulary == ("a", "b", "c")
     assert Corpus.build(["a b", "c d"]).vocabulary == ("a", "b", "c", "d")
 
 
-def test_texts_are_cut_after_rare_words_are_left_out_and_the_cut_ones_are_counted():
+def test_texts_are_truncated_after_rare_words_are_omitted():
     corpus = Corpus.build(["a rare b a", "b a", "a b b b a"], max_words=3)
     assert unpacked(corpus) == [["a", "b", "a"], ["b", "a"], ["a", "b", "b"]]
-    assert corpus.cut == 1
+    assert corpus.truncated == 1
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", "!!", ""]])
-def test_there_may_be_no_word_at_all(texts):
+def test_texts_without_words(texts):
     corpus = Corpus.build(texts)
     assert len(corpus) == len(texts)
     assert len(corpus.tokens) == 0
@@ -157,7 +160,7 @@ def test_there_may_be_no_word_at_all(texts):
     assert corpus.padded(np.arange(len(texts))).tolist() == [[PADDING]] * len(texts)
 
 
-def test_a_memory_mapped_corpus_reads_like_any_other(monkeypatch):
+def test_a_memory_mapped_corpus_equals_one_in_memory(monkeypatch):
     texts = ["a b c", "", "c c", "b"]
     in_memory = Corpus.build(texts, min_count=1)
     monkeypatch.setattr(text, "IN_MEMORY", 3)
@@ -168,7 +171,7 @@ def test_a_memory_mapped_corpus_reads_like_any_other(monkeypatch):
     assert np.array_equal(mapped.padded(rows), in_memory.padded(rows))
 
 
-def test_nothing_is_left_on_disk(monkeypatch, tmp_path):
+def test_no_temporary_files_remain(monkeypatch, tmp_path):
     monkeypatch.setattr(text, "IN_MEMORY", 1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     corpus = Corpus.build(["a b", "a b"])
@@ -176,8 +179,53 @@ def test_nothing_is_left_on_disk(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("full", [0, 1], ids=["word indices", "packed tokens"])
+@pytest.mark.parametrize("encode", [False, True])
+def test_a_full_temporary_folder_is_reported(monkeypatch, full, encode):
+    temporary_file, opened = tempfile.TemporaryFile, []
+
+    def open_file(**options):
+        if len(opened) == full:
+            file = Path("/dev/full").open("w+b", **options)  # noqa: SIM115
+        else:
+            file = temporary_file(**options)
+        opened.append(file)
+        return file
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", open_file)
+    with pytest.raises(VHEError, match=r"temporary folder \(No space left on device\).* TMPDIR"):
+        Corpus.encode(["a b"], ["a", "b"]) if encode else Corpus.build(["a b", "a b"])
+    assert len(opened) == full + 1
+
+
+def test_a_missing_temporary_folder_is_reported(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(VHEError, match=r"No such file or directory.* TMPDIR"):
+        Corpus.build(["a b"])
+
+
+def test_a_partial_write_is_continued():
+    class Slow(io.BytesIO):
+        def write(self, data):
+            return super().write(bytes(data)[:3])
+
+    file, tokens = Slow(), np.arange(5, dtype=np.int32)
+    text._write(file, tokens)
+    assert file.getvalue() == tokens.tobytes()
+
+
+def test_progress_is_reported(monkeypatch):
+    monkeypatch.setattr(text, "REPORT_EVERY", 2)
+    reports = []
+    corpus = Corpus.build(["a"] * 5, progress=lambda done, total: reports.append((done, total)))
+    assert reports == [(2, 5), (4, 5), (5, 5)]
+    Corpus.encode(["a"] * 2, corpus.vocabulary, progress=lambda *report: reports.append(report))
+    assert reports[3:] == [(2, 2)]
+
+
 @given(some_texts.filter(bool), st.data())
-def test_padding_makes_a_rectangle(texts, data):
+def test_padded_tokens(texts, data):
     corpus = Corpus.build(texts, min_count=1)
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=6))
     found = corpus.padded(np.array(rows, dtype=np.int64))
@@ -188,7 +236,7 @@ def test_padding_makes_a_rectangle(texts, data):
     assert found.tolist() == [tokens + [PADDING] * (width - len(tokens)) for tokens in own]
 
 
-def test_padding_is_no_word():
+def test_padding_is_not_a_token():
     corpus = Corpus.build(["a b", "b"], min_count=1)
     assert corpus.tokens.min() == PADDING + 1
     assert corpus.padded(np.array([0, 1])).tolist() == [[1, 2], [2, PADDING]]

@@ -1,4 +1,4 @@
-"""AUC by degree against counting by hand."""
+"""AUC by degree against a direct computation."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ class Table(CosineMethod):
 
 @pytest.fixture
 def star() -> TextNetwork:
-    """A hub with 20 links, a ring of 10, pairs."""
+    """A hub with 20 links, a ring of 10 vertices and five pairs."""
     edges = [(0, k) for k in range(1, 21)] + [(21 + k, 21 + (k + 1) % 10) for k in range(10)]
     edges += [(31 + 2 * k, 32 + 2 * k) for k in range(5)]
     return TextNetwork(range(42), [""] * 42, np.array(edges))
@@ -39,15 +39,15 @@ def test_groups_against_a_loop(star: TextNetwork, protocol) -> None:
             others = method.score_indices(np.full(len(ends), i), ends)
         points = (others < score).mean() + (others == score).mean() / 2
         for end in (i, j):
-            for (least, most), held in bounds.items():
+            for (least, most), values in bounds.items():
                 if least <= star.degrees[end] <= most:
-                    held.append(points)
+                    values.append(points)
     # Quartiles of 41 vertices: degree 1 to the median, 2, and the hub alone above.
     found = {(g.least, g.most): g for g in auc_by_degree(method, test)}
     assert set(found) == set(bounds)
-    for key, held in bounds.items():
-        assert found[key].edges == len(held)
-        assert found[key].auc == pytest.approx(np.mean(held))
+    for key, values in bounds.items():
+        assert found[key].edges == len(values)
+        assert found[key].auc == pytest.approx(np.mean(values))
 
 
 def test_a_group_without_held_out_edges_has_no_auc(star: TextNetwork) -> None:
@@ -57,4 +57,4 @@ def test_a_group_without_held_out_edges_has_no_auc(star: TextNetwork) -> None:
         if any(g.edges == 0 for g in groups):
             assert all((g.auc is None) == (g.edges == 0) for g in groups)
             return
-    pytest.fail("no such split")
+    pytest.fail("no split has an empty group")

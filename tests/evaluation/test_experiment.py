@@ -1,4 +1,7 @@
-"""A measurement: what it is called, what it does once only, and how lists on the line are read."""
+"""Experiments: results, caching of fits, interrupted fits, parsing of option values."""
+
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -8,8 +11,8 @@ from vhe.data.splits import split_edges, split_vertices
 from vhe.errors import VHEError
 from vhe.evaluation.classify import evaluate_classification
 from vhe.evaluation.experiment import (
-    Bench,
-    Cell,
+    Evaluator,
+    Experiment,
     check_methods,
     parse_names,
     parse_seeds,
@@ -19,11 +22,28 @@ from vhe.evaluation.link import evaluate
 from vhe.evaluation.methods import make
 from vhe.evaluation.summary import Figure
 from vhe.evaluation.unseen import evaluate_unseen
+from vhe.predict.scoring import CosineMethod
+
+FAST_VHE = {"latent_dim": 16, "min_count": 1, "max_steps": 2, "validation": 0.2}
+
+
+class Interrupted(CosineMethod):
+    """A method whose fit was ended by Ctrl-C."""
+
+    def fit(self, network: TextNetwork) -> "Interrupted":
+        self.embedding_ = np.ones((len(network), 2))
+        self.result_ = {"stopped": "interrupted at step 7"}
+        return self
+
+    def add_vertices(self, texts: dict) -> "Interrupted":
+        return self
 
 
 @pytest.mark.parametrize("protocol", ["clean", "lines"])
-def test_a_link_cell_is_split_fit_evaluate(network: TextNetwork, protocol) -> None:
-    result = Bench(network).measure(Cell("link", "topics", "diffused-text", 0.6, protocol, 2))
+def test_a_link_experiment_splits_fits_and_evaluates(network: TextNetwork, protocol) -> None:
+    result = Evaluator(network).measure(
+        Experiment("link", "topics", "diffused-text", 0.6, protocol, 2)
+    )
     train, test = split_edges(network, 0.6, 2, protocol)
     expected = evaluate(make("diffused-text", 2).fit(train), test).as_dict()
     assert list(result) == (
@@ -48,25 +68,25 @@ def test_a_link_cell_is_split_fit_evaluate(network: TextNetwork, protocol) -> No
     assert result["seconds"] >= 0
 
 
-def test_an_unseen_cell_holds_out_vertices(network: TextNetwork) -> None:
-    result = Bench(network).measure(Cell("unseen", "topics", "tfidf", 0.6, "lines", 1))
+def test_an_unseen_experiment_holds_out_vertices(network: TextNetwork) -> None:
+    result = Evaluator(network).measure(Experiment("unseen", "topics", "tfidf", 0.6, "lines", 1))
     test = split_vertices(network, 0.6, 1, "lines")[1]
     assert result["auc"] == evaluate_unseen(make("tfidf", 1), test).auc
 
 
-def test_shares_of_labels_need_one_fit(network: TextNetwork, monkeypatch) -> None:
+def test_fractions_of_labels_share_one_fit(network: TextNetwork, monkeypatch) -> None:
     from vhe.baselines.diffused_text import DiffusedText
 
     fits = []
     fit = DiffusedText.fit
     monkeypatch.setattr(DiffusedText, "fit", lambda self, net: fits.append(net) or fit(self, net))
-    bench = Bench(network)
-    cells = [
-        Cell("classify", "topics", "diffused-text", share, None, seed)
+    evaluator = Evaluator(network)
+    experiments = [
+        Experiment("classify", "topics", "diffused-text", share, None, seed)
         for seed in (0, 1)
         for share in (0.3, 0.5)
     ]
-    results = [bench.measure(cell) for cell in cells]
+    results = [evaluator.measure(experiment) for experiment in experiments]
     assert len(fits) == 2
     assert fits[0] is network  # all edges
     assert list(results[0]) == (
@@ -78,8 +98,8 @@ def test_shares_of_labels_need_one_fit(network: TextNetwork, monkeypatch) -> Non
     assert results[3]["macro_f1"] == expected.macro_f1
 
 
-def test_a_degree_cell_tells_its_groups(network: TextNetwork) -> None:
-    result = Bench(network).measure(Cell("degree", "topics", "tfidf", 0.6, "lines", 1))
+def test_a_degree_experiment_has_groups(network: TextNetwork) -> None:
+    result = Evaluator(network).measure(Experiment("degree", "topics", "tfidf", 0.6, "lines", 1))
     _, test = split_edges(network, 0.6, 1, "lines")
     groups = result["groups"]
     assert groups[0]["least"] == 1
@@ -89,59 +109,89 @@ def test_a_degree_cell_tells_its_groups(network: TextNetwork) -> None:
     assert mean == pytest.approx(result["auc"])
 
 
-def test_a_map_and_a_classification_need_one_fit(network: TextNetwork, monkeypatch) -> None:
+def test_a_map_and_a_classification_share_one_fit(network: TextNetwork, monkeypatch) -> None:
     from vhe.baselines.diffused_text import DiffusedText
 
     fits = []
     fit = DiffusedText.fit
     monkeypatch.setattr(DiffusedText, "fit", lambda self, net: fits.append(net) or fit(self, net))
-    bench = Bench(network)
-    bench.measure(Cell("classify", "topics", "diffused-text", 0.5, None, 0))
-    result = bench.measure(Cell("tsne", "topics", "diffused-text", 1.0, None, 0))
+    evaluator = Evaluator(network)
+    evaluator.measure(Experiment("classify", "topics", "diffused-text", 0.5, None, 0))
+    result = evaluator.measure(Experiment("tsne", "topics", "diffused-text", 1.0, None, 0))
     assert len(fits) == 1
     assert np.array(result["points"]).shape == (len(network), 2)
     assert result["labels"] == list(network.labels)
-    assert result["purity"] > 0.3  # by chance a fifth
+    assert result["purity"] > 0.3  # 0.2 for random labels
 
 
-def test_probabilities_are_judged_where_there_are_any(
-    network: TextNetwork, tiny: dict, monkeypatch
+def test_calibration_is_scored_for_methods_with_probabilities(
+    network: TextNetwork,
 ) -> None:
-    bench = Bench(network)
-    told = bench.measure(Cell("link", "topics", "vhe", 0.8, "clean", 0, tiny | {"steps": 2}))
-    assert 0 < told["brier"] < 0.3
-    assert 0 < told["ece"] < 0.5
-    assert bench.reliability.error == told["ece"]
-    assert "brier" not in bench.measure(Cell("link", "topics", "tfidf", 0.8, "clean", 0))
-    assert bench.reliability is None
+    evaluator = Evaluator(network)
+    result = evaluator.measure(Experiment("link", "topics", "vhe", 0.8, "clean", 0, FAST_VHE))
+    assert 0 < result["brier"] < 0.3
+    assert 0 < result["ece"] < 0.5
+    assert evaluator.reliability.error == result["ece"]
+    assert "brier" not in evaluator.measure(Experiment("link", "topics", "tfidf", 0.8, "clean", 0))
+    assert evaluator.reliability is None
 
 
-def test_what_a_task_varies_is_in_its_name() -> None:
-    cell = Cell("lambda", "cora", "vhe", 0.95, "lines", 3, {"homophily": 0.0})
-    assert str(cell) == "lambda cora vhe 95 % lines homophily=0 seed 3"
-    plain = Cell("link", "cora", "cane", 0.95, "lines", 3, {"weights": {"text": 1}})
+@pytest.mark.parametrize("task", ["link", "unseen", "classify", "tsne"])
+def test_an_interrupted_fit_is_never_scored(
+    task, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vhe.evaluation.experiment.make", lambda *_, **__: Interrupted())
+    evaluator = Evaluator(network)
+    protocol = "clean" if task in ("link", "unseen") else None
+    for _ in range(2):  # the second time must not use a cached embedding
+        with pytest.raises(KeyboardInterrupt):
+            evaluator.measure(Experiment(task, "topics", "vhe", 0.5, protocol, 0))
+
+
+def test_ctrl_c_during_training_ends_the_experiment(
+    network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vhe.graph.training import GraphTrainer
+
+    step = GraphTrainer.step
+
+    def interrupted(self: GraphTrainer, number: int) -> dict[str, float]:
+        os.kill(os.getpid(), signal.SIGINT)
+        return step(self, number)
+
+    monkeypatch.setattr(GraphTrainer, "step", interrupted)
+    with pytest.warns(UserWarning, match="stopped early"), pytest.raises(KeyboardInterrupt):
+        Evaluator(network).measure(Experiment("link", "topics", "vhe", 0.8, "clean", 0, FAST_VHE))
+
+
+def test_the_varied_setting_is_part_of_the_name() -> None:
+    varied = Experiment("lambda", "cora", "pair-vhe", 0.95, "lines", 3, {"homophily": 0.0})
+    assert str(varied) == "lambda cora pair-vhe 95 % lines homophily=0 seed 3"
+    plain = Experiment("link", "cora", "cane", 0.95, "lines", 3, {"weights": {"text": 1}})
     assert str(plain) == "link cora cane 95 % lines seed 3"
     assert plain.variant is None
 
 
-def test_settings_are_used_and_told(network: TextNetwork) -> None:
-    few = Cell("link", "topics", "diffused-text", 0.6, "clean", 0, {"dimensions": 1})
-    result = Bench(network).measure(few)
+def test_settings_are_used_and_stored(network: TextNetwork) -> None:
+    few = Experiment("link", "topics", "diffused-text", 0.6, "clean", 0, {"dimensions": 1})
+    result = Evaluator(network).measure(few)
     assert result["settings"] == {"dimensions": 1}
-    plain = Bench(network).measure(Cell("link", "topics", "diffused-text", 0.6, "clean", 0))
+    plain = Evaluator(network).measure(
+        Experiment("link", "topics", "diffused-text", 0.6, "clean", 0)
+    )
     assert result["auc"] != plain["auc"]
 
 
-def test_labels_are_asked_for_before_the_work(network: TextNetwork, monkeypatch) -> None:
+def test_missing_labels_are_refused_before_the_fit(network: TextNetwork, monkeypatch) -> None:
     monkeypatch.setattr(
         "vhe.evaluation.experiment.make", lambda *_, **__: pytest.fail("was fitted")
     )
     bare = TextNetwork(network.ids, network.texts, network.edges)
     with pytest.raises(VHEError, match="label"):
-        Bench(bare).measure(Cell("classify", "bare", "tfidf", 0.5, None, 0))
+        Evaluator(bare).measure(Experiment("classify", "bare", "tfidf", 0.5, None, 0))
 
 
-def test_methods_are_checked_before_the_work() -> None:
+def test_methods_are_checked_before_the_fit() -> None:
     check_methods(["tfidf", "vhe"], "link")
     check_methods(["tfidf", "diffused-text"], "unseen")
     with pytest.raises(VHEError, match="deepwalk cannot embed"):
@@ -150,7 +200,7 @@ def test_methods_are_checked_before_the_work() -> None:
         check_methods(["tfdif"], "link")
 
 
-def test_lists_on_the_command_line() -> None:
+def test_option_values_are_parsed() -> None:
     assert parse_shares("0.15, 55,95%", "--ratio") == (0.15, 0.55, 0.95)
     assert parse_shares("55,0.55", "--ratio") == (0.55,)
     assert parse_seeds("0-2,7") == (0, 1, 2, 7)
@@ -159,21 +209,21 @@ def test_lists_on_the_command_line() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "0", "100", "-5", "x", "0.5;0.6", "nan"])
-def test_what_is_no_share_is_refused(text: str) -> None:
+def test_invalid_fractions_are_refused(text: str) -> None:
     with pytest.raises(VHEError, match="--ratio"):
         parse_shares(text, "--ratio")
 
 
 @pytest.mark.parametrize("text", ["", ",", "x", "3-1", "-1", "1-", "0.5"])
-def test_what_is_no_seed_is_refused(text: str) -> None:
+def test_invalid_seeds_are_refused(text: str) -> None:
     with pytest.raises(VHEError, match="--seeds"):
         parse_seeds(text)
 
 
-def test_figures_are_mean_and_sample_deviation() -> None:
+def test_figures_are_mean_and_sample_standard_deviation() -> None:
     values = [0.9, 0.95, 0.97]
     figure = Figure.of(values)
     assert figure.mean == pytest.approx(np.mean(values))
-    assert figure.deviation == pytest.approx(np.std(values, ddof=1))
+    assert figure.std == pytest.approx(np.std(values, ddof=1))
     assert str(figure) == "94.0 ± 3.6"
     assert str(Figure.of([0.5])) == "50.0"

@@ -1,8 +1,7 @@
-"""No held-out edge reaches a method: every one of the registry, and that leaks would be found.
+"""No held-out edge reaches any method of the registry, and leaks would be detected.
 
-Two networks differ in their held-out edges only. What is handed to ``fit`` is searched for held-out
-edges, hidden references included; and whatever is learned, chosen or embedded from it has to be the
-same for both, to the last bit.
+Two networks differ in their held-out edges only. The argument of ``fit`` is searched for held-out
+edges, including hidden references; and the scores after the fit must be equal to the last bit.
 """
 
 import gc
@@ -16,9 +15,9 @@ import pytest
 from vhe.data.network import TextNetwork
 from vhe.data.splits import LinkTest, split_edges, split_vertices
 from vhe.errors import VHEError
-from vhe.evaluation import experiment as bench_module
+from vhe.evaluation import experiment as experiment_module
 from vhe.evaluation import link as link_module
-from vhe.evaluation.experiment import Bench, Cell
+from vhe.evaluation.experiment import Evaluator, Experiment
 from vhe.evaluation.methods import METHODS, make
 from vhe.evaluation.unseen import check_unseen
 from vhe.predict.scoring import CosineMethod, Method
@@ -26,17 +25,19 @@ from vhe.predict.scoring import CosineMethod, Method
 RATIO, SEED = 0.6, 0
 VERTICES, TOPICS = 40, 4
 
-# Settings with which each learns in a moment; what it chooses on validation links stays chosen.
+# Settings for fast fits; choices on validation links remain enabled.
 NEURAL = {"word_dim": 8, "structure_dim": 8, "kernels": 4, "kernel_width": 3, "contexts": 2}
 NEURAL |= {"steps": 4, "validate_every": 2, "patience": 10}
+GRAPH = {"latent_dim": 8, "max_steps": 4, "validate_every": 2, "step_links": 16, "threads": 1}
+PAIR = {"word_dim": 8, "structure_dim": 8, "latent_dim": 8, "hidden_dim": 8, "kernels": 4}
+PAIR |= {"kernel_width": 3, "contexts": 2, "steps": 4, "batch_size": 32}
 WALKS = {"dimensions": 8, "walks": 4, "length": 8, "window": 2}
 SMALL: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(("pwa", "cane", "wane", "cene", "dmte"), NEURAL),
+    **dict.fromkeys(("pwa", "pwa-controlled", "cane", "wane", "cene", "dmte"), NEURAL),
     **{name: NEURAL for name in METHODS if name.endswith(("-text", "-mlp")) and name[0] in "cwp"},
-    "vhe": {**NEURAL, "latent_dim": 8, "hidden_dim": 8, "batch_size": 32, "threads": 1},
-    "vhe-texts": {**NEURAL, "latent_dim": 8, "hidden_dim": 8, "batch_size": 32, "threads": 1},
-    "vhe-pairs": {**NEURAL, "latent_dim": 8, "hidden_dim": 8, "batch_size": 32},
-    "vhe-paper": {**NEURAL, "latent_dim": 16, "hidden_dim": 8, "batch_size": 32, "epochs": 0.0},
+    **dict.fromkeys(("vhe", "vhe-texts"), GRAPH),
+    "pair-vhe": {**PAIR, "near_pairs": 8, "threads": 1},
+    "pair-vhe-paper": {**PAIR, "epochs": 0.0},
     "mmb": {"blocks": 3, "steps": 5},
     "line": {"dimensions": 8, "passes": 5},
     "deepwalk": WALKS,
@@ -49,7 +50,7 @@ WITH_GENSIM = {"deepwalk", "node2vec", "naive-vae"}
 
 @pytest.fixture(scope="module")
 def network() -> TextNetwork:
-    """Sorted links, mostly inside a topic: lines and links are then the same rows."""
+    """Sorted links, mostly within a topic: the rows of lines and links are the same."""
     rng = np.random.default_rng(3)
     i, j = np.triu_indices(VERTICES, 1)
     drawn = rng.random(len(i)) < np.where(i % TOPICS == j % TOPICS, 0.4, 0.03)
@@ -59,7 +60,7 @@ def network() -> TextNetwork:
 
 
 def rewired(network: TextNetwork) -> TextNetwork:
-    """The network with other held-out edges in the same places of the sorted list."""
+    """Replace held-out edges by others at the same positions of the sorted list."""
     held_out = set(map(tuple, split_edges(network, RATIO, SEED)[1].pairs.tolist()))
     edges = [tuple(edge) for edge in network.edges.tolist()]
     for k, (i, j) in enumerate(edges):
@@ -72,7 +73,7 @@ def rewired(network: TextNetwork) -> TextNetwork:
 
 
 def rewired_unseen(network: TextNetwork) -> TextNetwork:
-    """The network with every edge of an unseen vertex moved to another end."""
+    """Move every edge of an unseen vertex to another end."""
     seen = set(split_vertices(network, RATIO, SEED)[0].ids)
     edges = [
         (i, j) if {i, j} <= seen else (i, (j + 1) % VERTICES if (j + 1) % VERTICES != i else j)
@@ -83,30 +84,30 @@ def rewired_unseen(network: TextNetwork) -> TextNetwork:
 
 
 class Run:
-    """A cell as the bench measures it: what went into ``fit``, what came out, the test."""
+    """An experiment with the arguments of ``fit``, the resulting scores and the test."""
 
     def __init__(
         self, name: str, task: str, protocol: str, network: TextNetwork, monkeypatch: Any
     ) -> None:
-        self.handed: list[TextNetwork] = []
+        self.fitted_on: list[TextNetwork] = []
         evaluate = link_module.evaluate
 
-        def watched(name: str, seed: int, **settings: Any) -> Method:
+        def spying_make(name: str, seed: int, **settings: Any) -> Method:
             method = make(name, seed, **settings)
             fit = method.fit
-            method.fit = lambda train: (self.handed.append(train), fit(train))[1]  # type: ignore
+            method.fit = lambda train: (self.fitted_on.append(train), fit(train))[1]  # type: ignore
             return method
 
-        def record(method: Method, test: LinkTest) -> Any:
-            everyone = np.arange(len(test.network))
-            self.scores, self.test = method.score_matrix(everyone, everyone), test
+        def spying_evaluate(method: Method, test: LinkTest) -> Any:
+            vertices = np.arange(len(test.network))
+            self.scores, self.test = method.score_matrix(vertices, vertices), test
             return evaluate(method, test)
 
         with monkeypatch.context() as patch:
-            patch.setattr(bench_module, "make", watched)
-            patch.setattr(link_module, "evaluate", record)
-            settings = settings_of(name)
-            Bench(network).measure(Cell(task, "n", name, RATIO, protocol, SEED, settings))
+            patch.setattr(experiment_module, "make", spying_make)
+            patch.setattr(link_module, "evaluate", spying_evaluate)
+            experiment = Experiment(task, "n", name, RATIO, protocol, SEED, settings_of(name))
+            Evaluator(network).measure(experiment)
 
 
 def settings_of(name: str) -> dict[str, Any]:
@@ -117,8 +118,10 @@ def settings_of(name: str) -> dict[str, Any]:
     return SMALL.get(name, {})
 
 
-def check_same(name: str, task: str, protocol: str, network: TextNetwork, monkeypatch: Any) -> None:
-    """Other held-out edges change nothing."""
+def check_equal_scores(
+    name: str, task: str, protocol: str, network: TextNetwork, monkeypatch: Any
+) -> None:
+    """Assert that other held-out edges change no score."""
     other = rewired_unseen(network) if task == "unseen" else rewired(network)
     first = Run(name, task, protocol, network, monkeypatch)
     second = Run(name, task, protocol, other, monkeypatch)
@@ -127,91 +130,91 @@ def check_same(name: str, task: str, protocol: str, network: TextNetwork, monkey
     np.testing.assert_array_equal(first.scores, second.scores)
 
 
-def check_handed(
+def check_reachable(
     name: str, task: str, protocol: str, network: TextNetwork, monkeypatch: Any
 ) -> None:
-    """Nothing that can be reached from what ``fit`` is given names a held-out edge."""
+    """Assert that no held-out edge is reachable from the argument of ``fit``."""
     run = Run(name, task, protocol, network, monkeypatch)
-    assert run.handed
+    assert run.fitted_on
     train = run.test.train
     known = {frozenset(edge) for edge in train.edges.tolist()}
     held_out = {frozenset(edge) for edge in run.test.pairs.tolist()} - known
-    for handed in run.handed:
-        given = {frozenset(edge) for edge in handed.edges.tolist()}
+    for argument in run.fitted_on:
+        given = {frozenset(edge) for edge in argument.edges.tolist()}
         assert given <= known, "fit is given held-out edges"
-        found = held_out.intersection(pairs_in(handed))
+        found = held_out.intersection(pairs_in(argument))
         assert not found, f"fit can reach {len(found)} held-out edges"
 
 
 def pairs_in(start: object) -> Iterator[frozenset[int]]:
-    """The pairs of vertex numbers in everything that can be reached from an object."""
+    """Yield the pairs of vertex indices in all objects reachable from an object."""
     code = (type, ModuleType, FunctionType, BuiltinFunctionType)
-    met: dict[int, object] = {}
-    waiting: list[object] = [start]
-    while waiting:
-        thing = waiting.pop()
-        if id(thing) in met or isinstance(thing, code):
+    visited: dict[int, object] = {}
+    queue: list[object] = [start]
+    while queue:
+        item = queue.pop()
+        if id(item) in visited or isinstance(item, code):
             continue
-        met[id(thing)] = thing
-        waiting += gc.get_referents(thing)
-        if isinstance(thing, np.ndarray):
-            waiting.append(thing.base)  # a view keeps the whole array
-            if thing.ndim == 2 and thing.shape[1] == 2 and thing.dtype.kind in "iu":
-                yield from map(frozenset, thing.tolist())
-        elif isinstance(thing, tuple | list) and [type(end) for end in thing] == [int, int]:
-            yield frozenset(thing)
+        visited[id(item)] = item
+        queue += gc.get_referents(item)
+        if isinstance(item, np.ndarray):
+            queue.append(item.base)  # a view holds the whole array
+            if item.ndim == 2 and item.shape[1] == 2 and item.dtype.kind in "iu":
+                yield from map(frozenset, item.tolist())
+        elif isinstance(item, tuple | list) and [type(end) for end in item] == [int, int]:
+            yield frozenset(item)
 
 
 def unseen_methods() -> list[str]:
-    """The methods that have something to say about a vertex that they were not fitted on."""
-    able = []
+    """Return the methods that can embed unseen vertices."""
+    applicable = []
     for name in METHODS:
         try:
             check_unseen(name, make(name, 0))
         except VHEError:
             continue
-        able.append(name)
-    return able
+        applicable.append(name)
+    return applicable
 
 
 @pytest.fixture(autouse=True)
 def _one_thread(one_thread: None) -> None:
-    """Sums in one order."""
+    """Deterministic order of summation."""
 
 
 @pytest.fixture
-def needed(request: pytest.FixtureRequest) -> None:
+def optional_packages(request: pytest.FixtureRequest) -> None:
     if request.getfixturevalue("name") in WITH_GENSIM:
         pytest.importorskip("gensim")
 
 
-CHECKS = [check_same, check_handed]
+CHECKS = [check_equal_scores, check_reachable]
 
 
-@pytest.mark.usefixtures("needed")
+@pytest.mark.usefixtures("optional_packages")
 @pytest.mark.parametrize("protocol", ["clean", "lines"])
 @pytest.mark.parametrize("name", METHODS)
-def test_other_held_out_edges_change_nothing(name, protocol, network, monkeypatch) -> None:
-    check_same(name, "link", protocol, network, monkeypatch)
+def test_other_held_out_edges_change_no_score(name, protocol, network, monkeypatch) -> None:
+    check_equal_scores(name, "link", protocol, network, monkeypatch)
 
 
-@pytest.mark.usefixtures("needed")
+@pytest.mark.usefixtures("optional_packages")
 @pytest.mark.parametrize("name", METHODS)
-def test_fit_can_reach_no_held_out_edge(name, network, monkeypatch) -> None:
-    check_handed(name, "link", "clean", network, monkeypatch)
+def test_no_held_out_edge_is_reachable_from_fit(name, network, monkeypatch) -> None:
+    check_reachable(name, "link", "clean", network, monkeypatch)
 
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", unseen_methods())
-def test_unseen_vertices_have_texts_only(check, name, network, monkeypatch) -> None:
+def test_links_of_unseen_vertices_do_not_leak(check, name, network, monkeypatch) -> None:
     check(name, "unseen", "clean", network, monkeypatch)
 
 
-# Leaks that have to be found
+# Leaks that must be detected
 
 
 class Leaking(CosineMethod):
-    """Knows the whole network, if ``fit`` can reach it from what it is given."""
+    """Uses the whole network if it is reachable from the argument of ``fit``."""
 
     def fit(self, network: TextNetwork) -> "Leaking":
         self.network = network
@@ -236,24 +239,24 @@ class Leaking(CosineMethod):
 
 
 class Training(Leaking):
-    """Learns from all links."""
+    """Trains on all links."""
 
     def embed(self, train: TextNetwork, whole: TextNetwork) -> np.ndarray:
         return self.spread(whole, whole.links)
 
 
 class Choosing(Leaking):
-    """Chooses its one setting by all links instead of validation links."""
+    """Chooses a setting on all links instead of validation links."""
 
     def embed(self, train: TextNetwork, whole: TextNetwork) -> np.ndarray:
         rows = self.spread(whole, train.links)
         i, j = whole.links.T
-        best = (rows[i] * rows[j]).sum() / 1000  # the better the links agree with it, the larger
+        best = (rows[i] * rows[j]).sum() / 1000  # grows with the scores of the links
         return np.hstack([rows, np.full((len(rows), 1), best)])
 
 
 class Embedding(Leaking):
-    """Learns from the training links, and embeds with all of them afterwards."""
+    """Trains on the training links and computes embeddings from all links."""
 
     def fit(self, network: TextNetwork) -> "Leaking":
         self.network = network
@@ -271,7 +274,7 @@ FOUND = "Arrays are not equal|held-out edges"
 
 @pytest.fixture(params=LEAKS)
 def leak(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A method of the registry that leaks once it can."""
+    """Register a method that leaks if it can."""
     monkeypatch.setitem(METHODS, "leak", f"{__name__}:{request.param.__name__}")
     monkeypatch.setattr("vhe.evaluation.methods.names", lambda: tuple(METHODS))
     monkeypatch.setattr("vhe.evaluation.methods.import_module", _import_module(request.param))
@@ -286,13 +289,13 @@ def _import_module(kind: type) -> Callable[[str], Any]:
     return lambda name: here if name == __name__ else import_module(name)
 
 
-def test_without_a_way_there_is_no_leak(leak, network, monkeypatch) -> None:
+def test_a_leaking_method_passes_if_nothing_is_reachable(leak, network, monkeypatch) -> None:
     for check in CHECKS:
         check(leak, "link", "clean", network, monkeypatch)
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_hidden_reference_is_found(check, leak, network, monkeypatch) -> None:
+def test_a_hidden_reference_is_detected(check, leak, network, monkeypatch) -> None:
     with_edges = TextNetwork.with_edges
 
     def hiding(self: TextNetwork, edges: Any, **changes: Any) -> TextNetwork:
@@ -306,7 +309,7 @@ def test_a_hidden_reference_is_found(check, leak, network, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_bench_that_fits_on_everything_is_found(check, leak, network, monkeypatch) -> None:
+def test_an_evaluator_that_fits_on_all_edges_is_detected(check, leak, network, monkeypatch) -> None:
     def everything(network: TextNetwork, *how: Any) -> tuple[TextNetwork, LinkTest]:
         return network, split_edges(network, *how)[1]
 
@@ -316,13 +319,13 @@ def test_a_bench_that_fits_on_everything_is_found(check, leak, network, monkeypa
 
 
 @pytest.mark.parametrize("check", CHECKS)
-def test_a_leak_of_the_unseen_is_found(check, leak, network, monkeypatch) -> None:
+def test_a_leak_of_unseen_vertices_is_detected(check, leak, network, monkeypatch) -> None:
     subnetwork = TextNetwork.subnetwork
 
     def hiding(self: TextNetwork, vertices: Any) -> TextNetwork:
         other = subnetwork(self, vertices)
         if len(other) < len(self):
-            # in the order of the test: the seen first
+            # in the order of the test: seen vertices first
             unseen = np.setdiff1d(np.arange(len(self)), vertices)
             other.source = subnetwork(self, np.concatenate([vertices, unseen]))  # type: ignore
         return other

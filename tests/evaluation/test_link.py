@@ -1,4 +1,4 @@
-"""Link scores against slow, independent computations, with many ties."""
+"""Link prediction scores against direct computations, with many ties; future links."""
 
 import json
 import subprocess
@@ -12,12 +12,13 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 import vhe.evaluation.link as link
 from vhe.data.network import TextNetwork
-from vhe.data.splits import split_edges, split_vertices
+from vhe.data.splits import LinkTest, split_edges, split_vertices
 from vhe.errors import VHEError
 from vhe.evaluation.link import (
     balanced_average_precision,
     evaluate,
     exact_auc,
+    future_links,
     hits,
     mean_reciprocal_rank,
     pooled_auc,
@@ -25,7 +26,7 @@ from vhe.evaluation.link import (
 
 
 class Table:
-    """A method whose scores are given."""
+    """A method with fixed scores."""
 
     def __init__(self, scores: np.ndarray) -> None:
         self.scores = scores
@@ -64,7 +65,7 @@ def test_the_auc_of_lines_is_the_expectation_over_negatives(values):
     assert evaluate(table, test).auc == pytest.approx(np.mean(each), abs=1e-12)
 
 
-def test_the_auc_of_lines_needs_little_memory_and_no_work_twice(monkeypatch):
+def test_the_auc_of_lines_has_bounded_memory_and_scores_each_source_once_per_chunk(monkeypatch):
     network, table = network_and_table(2, vertices=40, lines=400)
     _, test = split_edges(network, 0.3, protocol="lines")
     whole = exact_auc(table, test)
@@ -81,7 +82,7 @@ def test_the_auc_of_lines_needs_little_memory_and_no_work_twice(monkeypatch):
 
 @pytest.mark.parametrize("protocol", ["clean", "lines"])
 @pytest.mark.parametrize("values", [2, 5, 10**9])
-def test_every_score_against_a_slow_computation(protocol, values):
+def test_every_score_against_a_direct_computation(protocol, values):
     network, table = network_and_table(3, values=values)
     _, test = split_edges(network, 0.5, seed=1, protocol=protocol)
     scores = evaluate(table, test)
@@ -97,7 +98,7 @@ def test_every_score_against_a_slow_computation(protocol, values):
     reciprocal, hit = [], []
     for edge, row in zip(positives, negatives, strict=True):
         above, ties = sum(n > edge for n in row), sum(n == edge for n in row)
-        ranks = [above + 1 + k for k in range(ties + 1)]  # each is as likely as the others
+        ranks = [above + 1 + k for k in range(ties + 1)]  # equally likely
         reciprocal.append(1 / np.mean(ranks))
         hit.append(np.mean([rank <= 10 for rank in ranks]))
     assert scores.mrr == pytest.approx(np.mean(reciprocal), abs=1e-12)
@@ -121,7 +122,7 @@ def test_pooled_scores_agree_with_scikit_learn(positives, negatives):
     assert balanced_average_precision(p, n) == pytest.approx(expected)
 
 
-def test_the_ends_of_the_scale():
+def test_extreme_scores():
     low, high = np.zeros(4), np.ones(4)
     assert pooled_auc(high, low) == balanced_average_precision(high, low) == 1
     assert pooled_auc(low, high) == 0
@@ -133,7 +134,7 @@ def test_the_ends_of_the_scale():
     assert hits(high, np.ones((4, 100)), 10) == pytest.approx(10 / 101)
 
 
-def test_an_oracle_is_perfect_only_where_negatives_are_no_links():
+def test_an_oracle_is_perfect_only_if_negatives_are_checked():
     network, _ = network_and_table(4)
     linked = np.zeros((30, 30))
     linked[network.edges[:, 0], network.edges[:, 1]] = 1
@@ -143,7 +144,7 @@ def test_an_oracle_is_perfect_only_where_negatives_are_no_links():
     assert evaluate(oracle, split_edges(network, 0.5, protocol="lines")[1]).auc < 1
 
 
-def test_unseen_vertices_are_scored_by_the_numbers_of_the_test():
+def test_unseen_vertices_are_scored_by_the_indices_of_the_test():
     network, _ = network_and_table(5)
     _, test = split_vertices(network, 0.5)
     linked = np.zeros((30, 30))
@@ -152,14 +153,14 @@ def test_unseen_vertices_are_scored_by_the_numbers_of_the_test():
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_scores_that_are_no_numbers_are_refused(value):
+def test_scores_that_are_not_finite_are_refused(value):
     network, _ = network_and_table(6)
     _, test = split_edges(network, 0.5)
     with pytest.raises(VHEError, match="not finite"):
         evaluate(Table(np.full((30, 30), value)), test)
 
 
-def test_scores_go_into_json():
+def test_scores_are_json_serialisable():
     network, table = network_and_table(7)
     scores = evaluate(table, split_edges(network, 0.5)[1])
     assert json.loads(json.dumps(scores.as_dict())) == {
@@ -172,15 +173,82 @@ def test_scores_go_into_json():
     }
 
 
-def test_the_package_is_the_function_whatever_was_imported_first():
-    import vhe.evaluate as package
+class Fitted(Table):
+    """A method with fixed scores and a network with string ids."""
 
-    network, table = network_and_table(8)
-    _, test = split_edges(network, 0.5)
-    assert package(table, test) == package.evaluate(table, test) == evaluate(table, test)
+    def __init__(self, scores: np.ndarray, links: np.ndarray) -> None:
+        super().__init__(scores)
+        ids = [f"v{k}" for k in range(len(scores))]
+        self.network_ = TextNetwork(ids, ["a text"] * len(scores), links, name="net")
 
 
-def test_scoring_imports_nothing_heavy():
+@pytest.fixture
+def fitted() -> Fitted:
+    """20 vertices in a ring; scores are random."""
+    ring = np.column_stack([np.arange(20), (np.arange(20) + 1) % 20])
+    return Fitted(np.random.default_rng(0).random((20, 20)), ring)
+
+
+FUTURE = [("v0", "v5"), ("v7", "v2"), ("v3", "v9")]
+
+
+@pytest.mark.parametrize("form", ["list", "iterator", "table"])
+def test_future_links_are_scored_like_held_out_ones(form: str, fitted: Fitted):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame([(b, a) for a, b in FUTURE], columns=["target", "source"])
+    given = {"list": FUTURE, "iterator": iter(FUTURE), "table": table.assign(note="x")}[form]
+    scores = evaluate(fitted, given)
+    pairs = np.array([(0, 5), (2, 7), (3, 9)])
+    whole = fitted.network_.with_edges(np.concatenate([fitted.network_.links, pairs]))
+    test = LinkTest(fitted.network_, whole, pairs, "clean", 20 / 23, 0)
+    assert scores == evaluate(fitted, test)
+    assert scores.edges == 3
+
+
+def test_negatives_of_future_links_are_links_of_neither_kind(fitted: Fitted):
+    test = future_links(fitted, FUTURE)
+    linked = {frozenset(link) for link in test.network.links.tolist()}
+    assert len(linked) == 23
+    assert not linked & {frozenset(pair) for row in test.negatives().tolist() for pair in row}
+    assert len(test.train.links) == 20
+
+
+def test_known_links_are_excluded_with_a_warning(fitted: Fitted):
+    given = [*FUTURE, ("v1", "v0"), ("v4", "v5"), ("v5", "v0"), ("v6", "v6")]
+    with pytest.warns(UserWarning, match="excluded 2 of 5 links that net already has"):
+        assert evaluate(fitted, given) == evaluate(fitted, FUTURE)
+    with (
+        pytest.warns(UserWarning, match="excluded 1 of 1 link"),
+        pytest.raises(VHEError, match="no held-out edges"),
+    ):
+        evaluate(fitted, [("v1", "v0")])
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        ([("v0", "v5"), ("v0", "v99")], r"link 1: unknown vertex id 'v99'"),
+        ([("v0", 5)], "link 0: unknown vertex id 5"),
+        (["v0"], "pairs of ids"),
+        ([("v0",)], "pairs of ids"),
+        (7, "pairs of ids"),
+        ([], "no held-out edges"),
+    ],
+)
+def test_invalid_future_links_are_refused(links, message: str, fitted: Fitted):
+    with pytest.raises(VHEError, match=message):
+        evaluate(fitted, links)
+
+
+def test_a_table_without_the_columns_and_a_method_without_a_network_are_refused(fitted: Fitted):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(VHEError, match="no column 'target'"):
+        evaluate(fitted, pandas.DataFrame({"source": ["v0"], "to": ["v1"]}))
+    with pytest.raises(VHEError, match="Table has no network_"):
+        evaluate(Table(fitted.scores), FUTURE)
+
+
+def test_scoring_imports_no_heavy_packages():
     program = (
         "import sys, vhe.data.splits, vhe.evaluation.link, vhe.predict.calibration, "
         "vhe.predict.scoring; "

@@ -1,4 +1,4 @@
-"""Methods by name: what is offered can be made, what is missing is not offered."""
+"""The registry of methods: every listed method can be made."""
 
 import sys
 
@@ -12,22 +12,24 @@ from vhe.evaluation.methods import make, names
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_method_on_offer_can_be_made(name: str) -> None:
+def test_every_listed_method_can_be_made(name: str) -> None:
     method = make(name, 3)
     for part in ("fit", "score_indices", "score_matrix"):
         assert callable(getattr(method, part))
-    taught = getattr(method, "contextual", method)  # what a text-only form is made of
-    assert name == "tfidf" or taught.random_state == 3
+    seeded = getattr(method, "contextual", method)  # the baseline inside a text-only form
+    assert name == "tfidf" or seeded.random_state == 3
     assert not getattr(method, "verbose", False)
 
 
-def test_vhe_comes_with_its_own_settings_or_the_papers() -> None:
-    from vhe.config import VHEConfig
+def test_both_models_have_their_default_or_the_papers_settings() -> None:
+    from vhe.config import PairVHEConfig, VHEConfig
 
     assert make("vhe", 0).config == VHEConfig()
-    assert make("vhe-paper", 0).config == VHEConfig.paper()
-    pairs = make("vhe-pairs", 0, steps=3).config
-    assert (pairs.structure, pairs.link_weight, pairs.steps) == ("learned", 0, 3)
+    assert make("pair-vhe", 0).config == PairVHEConfig()
+    assert make("pair-vhe-paper", 0).config == PairVHEConfig.paper()
+    changed = make("pair-vhe-paper", 0, steps=3)
+    assert changed.config == PairVHEConfig.paper().replace(steps=3)
+    assert not changed.verbose
 
 
 def test_settings_reach_the_method(network: TextNetwork) -> None:
@@ -37,13 +39,13 @@ def test_settings_reach_the_method(network: TextNetwork) -> None:
     assert np.isfinite(narrow.embedding_).all()
 
 
-def test_a_method_whose_module_is_missing_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_whose_module_is_missing_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         methods, "METHODS", {**methods.METHODS, "lost": "vhe.baselines.lost_module:Lost"}
     )
     assert "lost" not in names()
     assert {"vhe", "tfidf", "diffused-text"} <= set(names())
-    with pytest.raises(VHEError, match="no method named 'lost'"):
+    with pytest.raises(VHEError, match="unknown method 'lost'"):
         make("lost", 0)
 
 
@@ -51,7 +53,7 @@ def test_an_unknown_name_gets_close_matches() -> None:
     with pytest.raises(VHEError, match=r"did you mean .*tfidf") as error:
         make("TF-IDF", 0)
     assert "\n" not in str(error.value)
-    with pytest.raises(VHEError, match="there are vhe, "):
+    with pytest.raises(VHEError, match="known methods: vhe, "):
         make("qqqq", 0)
 
 

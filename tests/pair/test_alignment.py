@@ -24,8 +24,8 @@ def texts(lengths, generator, *, padded_to=None, dim=DIM):
     return (words * mask.unsqueeze(2)).requires_grad_(), mask
 
 
-def alignment(width=3, longest=LONGEST, seed=0):
-    module = PhraseToWordAlignment(KERNELS, width, longest).double()
+def alignment(width=3, longest=LONGEST, seed=0, shared=False):
+    module = PhraseToWordAlignment(KERNELS, width, longest, shared).double()
     module.reset(torch.Generator().manual_seed(seed))
     with torch.no_grad():
         module.kernels.mul_(5)  # away from the linear part of tanh
@@ -40,7 +40,7 @@ class Result(NamedTuple):
 
 
 def align(module, words_i, words_j, mask_i, mask_j):
-    """The alignment of words as they stand: each has a token of its own."""
+    """The alignment of given word vectors: each has its own token."""
     rows = [words.flatten(0, 1) for words in (words_i, words_j)]
     table = torch.cat([torch.zeros_like(rows[0][:1]) if len(rows[0]) else rows[1][:1] * 0, *rows])
     number = torch.arange(1, len(table))
@@ -51,12 +51,16 @@ def align(module, words_i, words_j, mask_i, mask_j):
 
 
 def straightforward(words_i, words_j, mask_i, mask_j, kernels):
-    """Appendix B: M, conv1d over it, tanh, max over kernels, softmax, weighted sum."""
-    longest, reach = kernels.shape[2], kernels.shape[1] // 2
+    """Appendix B: M, conv1d over it, tanh, max over kernels, softmax, weighted sum.
 
-    def weights(similarity, mask):  # (batch, L, C), the other text's words are the channels
+    ``kernels`` are U and V, or one set for both.
+    """
+    longest, reach = kernels.shape[3], kernels.shape[2] // 2
+    u, v = kernels[0], kernels[-1]
+
+    def weights(similarity, mask, own):  # (batch, L, C), the other text's words are the channels
         features = torch.tanh(
-            conv1d(similarity.transpose(1, 2), kernels.transpose(1, 2), padding=reach)
+            conv1d(similarity.transpose(1, 2), own.transpose(1, 2), padding=reach)
         )  # (batch, K, L)
         scores = features.max(dim=1).values.masked_fill(~mask, -torch.inf)
         return torch.softmax(scores, dim=1)
@@ -64,8 +68,8 @@ def straightforward(words_i, words_j, mask_i, mask_j, kernels):
     full_i, full_j = (pad(x, (0, 0, 0, longest - x.shape[1])) for x in (words_i, words_j))
     full_mask_i, full_mask_j = (pad(m, (0, longest - m.shape[1])) for m in (mask_i, mask_j))
     similarity = torch.einsum("bpd,bqd->bpq", full_i, full_j)
-    w_i = weights(similarity, full_mask_i)
-    w_j = weights(similarity.transpose(1, 2), full_mask_j)
+    w_i = weights(similarity, full_mask_i, u)
+    w_j = weights(similarity.transpose(1, 2), full_mask_j, v)
     return (
         torch.einsum("bp,bpd->bd", w_i, full_i),
         torch.einsum("bq,bqd->bd", w_j, full_j),
@@ -82,7 +86,7 @@ def agree(results, expected, inputs, generator):
     found = torch.autograd.grad(results, inputs, directions)
     wanted = torch.autograd.grad(expected, inputs, directions)
     for one, other, value in zip(found, wanted, inputs, strict=True):
-        word = value != 0  # what is no word stays zero and has no gradient
+        word = value != 0  # padding stays zero and has no gradient
         torch.testing.assert_close(one * word, other * word, **EXACT)
 
 
@@ -95,10 +99,10 @@ def test_alignment_is_appendix_b(width, lengths_i, lengths_j):
     generator = torch.Generator().manual_seed(width)
     words_i, mask_i = texts(lengths_i, generator)
     words_j, mask_j = texts(lengths_j, generator)
-    module = alignment(width)
-    results = align(module, words_i, words_j, mask_i, mask_j)
-    expected = straightforward(words_i, words_j, mask_i, mask_j, module.kernels)
-    agree(results, expected, (words_i, words_j, module.kernels), generator)
+    for module in (alignment(width), alignment(width, shared=True)):
+        results = align(module, words_i, words_j, mask_i, mask_j)
+        expected = straightforward(words_i, words_j, mask_i, mask_j, module.kernels)
+        agree(results, expected, (words_i, words_j, module.kernels), generator)
 
 
 @settings(max_examples=20, deadline=None)
@@ -124,7 +128,7 @@ def test_gradients_agree_with_finite_differences():
         (torch.tensor([[1, 2, 3], [4, 0, 0]]), torch.tensor([[5, 6, 0, 0], [7, 2, 8, 1]])),
         (torch.tensor([[3, 1]]), torch.tensor([[3, 1]])),
     ]
-    kernels = torch.randn(3, 3, 5, generator=generator, dtype=torch.float64).requires_grad_()
+    kernels = torch.randn(2, 3, 3, 5, generator=generator, dtype=torch.float64).requires_grad_()
     module = alignment()
 
     def aligned(words, kernels):
@@ -137,7 +141,7 @@ def test_gradients_agree_with_finite_differences():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_parts_on_several_threads_give_what_one_part_gives(threads):
+def test_parts_on_several_threads_give_the_result_of_one_part(threads):
     generator = torch.Generator().manual_seed(12)
     module = alignment(5)
     table = torch.randn(20, DIM, generator=generator, dtype=torch.float64)
@@ -164,15 +168,15 @@ def test_parts_on_several_threads_give_what_one_part_gives(threads):
     assert (gradients[0][0][0] == 0).all()  # of the padding
 
 
-def test_a_word_left_out_of_the_middle_is_no_word():
+def test_a_masked_word_inside_a_text_is_ignored():
     generator = torch.Generator().manual_seed(13)
     words_i, mask_i = texts([5, 6], generator)
     words_j, mask_j = texts([4, 6], generator)
-    gone = torch.tensor([[False, False, True, False, False, False]]).expand(2, 6)
-    words_i = words_i.masked_fill(gone.unsqueeze(2), 0)
+    masked = torch.tensor([[False, False, True, False, False, False]]).expand(2, 6)
+    words_i = words_i.masked_fill(masked.unsqueeze(2), 0)
     module = alignment(5)
-    found = align(module, words_i, words_j, mask_i & ~gone, mask_j)
-    expected = straightforward(words_i, words_j, mask_i & ~gone, mask_j, module.kernels)
+    found = align(module, words_i, words_j, mask_i & ~masked, mask_j)
+    expected = straightforward(words_i, words_j, mask_i & ~masked, mask_j, module.kernels)
     torch.testing.assert_close(tuple(found), expected, **EXACT)
 
 
@@ -185,7 +189,7 @@ def test_weights_are_a_distribution_over_the_words():
         torch.testing.assert_close(weight.sum(dim=1), torch.ones(3, dtype=torch.float64), **EXACT)
         assert (weight[mask] > 0).all()
         assert (weight[~mask] == 0).all()
-    assert aligned.weight_i[0].std() > 0.01  # and not just the uniform one
+    assert aligned.weight_i[0].std() > 0.01  # not just the uniform distribution
 
 
 def test_a_text_of_one_word_is_that_word():
@@ -199,7 +203,7 @@ def test_a_text_of_one_word_is_that_word():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(("lengths_i", "lengths_j"), [([0, 3, 0], [4, 0, 0]), ([0], [0])])
-def test_an_empty_text_weighs_nothing_and_harms_no_one(lengths_i, lengths_j, dtype):
+def test_an_empty_text_has_no_weight_and_gives_finite_gradients(lengths_i, lengths_j, dtype):
     generator = torch.Generator().manual_seed(5)
     words_i, mask_i = texts(lengths_i, generator)
     words_j, mask_j = texts(lengths_j, generator)
@@ -215,16 +219,16 @@ def test_an_empty_text_weighs_nothing_and_harms_no_one(lengths_i, lengths_j, dty
         assert (text[empty] == 0).all()
         assert (weight[empty] == 0).all()
         assert text.dtype == weight.dtype == dtype
-    # beside an empty text nothing is similar to anything: all words weigh the same
+    # next to an empty text all similarities are zero: the weights are uniform
     uniform = mask_i / mask_i.sum(dim=1, keepdim=True).clamp(min=1)
-    beside_empty = ~mask_j.any(dim=1)
-    torch.testing.assert_close(aligned.weight_i[beside_empty], uniform[beside_empty].to(dtype))
+    next_to_empty = ~mask_j.any(dim=1)
+    torch.testing.assert_close(aligned.weight_i[next_to_empty], uniform[next_to_empty].to(dtype))
     total = aligned.text_i.square().sum() + aligned.text_j.square().sum()
     for gradient in torch.autograd.grad(total, (words_i, words_j, module.kernels)):
         assert gradient.isfinite().all()
 
 
-def test_an_empty_text_in_the_batch_changes_no_other_pair():
+def test_an_empty_text_does_not_change_other_pairs():
     generator = torch.Generator().manual_seed(6)
     words_i, mask_i = texts([3, 0, 5], generator)
     words_j, mask_j = texts([4, 2, 6], generator)
@@ -236,16 +240,43 @@ def test_an_empty_text_in_the_batch_changes_no_other_pair():
     torch.testing.assert_close(tuple(part[rest] for part in aligned), alone, **EXACT)
 
 
-def test_swapping_the_texts_swaps_the_result():
+@pytest.mark.parametrize("shared", [False, True])
+def test_swapping_texts_and_kernels_swaps_the_result(shared):
     generator = torch.Generator().manual_seed(7)
     words_i, mask_i = texts([5, 1, 0, 8], generator)
     words_j, mask_j = texts([2, 7, 3, 8], generator)
+    module = alignment(5, shared=shared)
+    forward = align(module, words_i, words_j, mask_i, mask_j)
+    for swap_kernels in (True, False):
+        if swap_kernels:
+            with torch.no_grad():
+                module.kernels.copy_(module.kernels.flip(0))
+        back = align(module, words_j, words_i, mask_j, mask_i)
+        swapped = (back.text_j, back.text_i, back.weight_j, back.weight_i)
+        if swap_kernels or shared:
+            torch.testing.assert_close(tuple(forward), swapped, **EXACT)
+        if swap_kernels:
+            with torch.no_grad():
+                module.kernels.copy_(module.kernels.flip(0))
+        elif not shared:  # U and V differ
+            assert not torch.allclose(forward.text_i, back.text_j)
+    assert not torch.allclose(forward.text_i, forward.text_j)
+
+
+def test_the_first_texts_use_u_and_the_second_texts_use_v():
+    generator = torch.Generator().manual_seed(14)
+    words_i, mask_i = texts([5, 6], generator)
+    words_j, mask_j = texts([4, 7], generator)
     module = alignment(5)
-    forth = align(module, words_i, words_j, mask_i, mask_j)
-    back = align(module, words_j, words_i, mask_j, mask_i)
-    swapped = (back.text_j, back.text_i, back.weight_j, back.weight_i)
-    torch.testing.assert_close(tuple(forth), swapped, **EXACT)
-    assert not torch.allclose(forth.text_i, forth.text_j)
+    before = align(module, words_i, words_j, mask_i, mask_j)
+    gradient_u, gradient_v = torch.autograd.grad(before.text_i.square().sum(), module.kernels)[0]
+    assert gradient_u.abs().max() > 0
+    assert (gradient_v == 0).all()
+    with torch.no_grad():
+        module.kernels[1] *= -1
+    after = align(module, words_i, words_j, mask_i, mask_j)
+    torch.testing.assert_close(before.text_i, after.text_i, **EXACT)
+    assert not torch.allclose(before.text_j, after.text_j)
 
 
 @pytest.mark.parametrize("more", [1, 4])
@@ -278,12 +309,12 @@ def test_a_pair_does_not_depend_on_its_batch():
     words_i, mask_i = texts(lengths_i, generator)
     words_j, mask_j = texts(lengths_j, generator)
     module = alignment()
-    together = align(module, words_i, words_j, mask_i, mask_j)
+    whole = align(module, words_i, words_j, mask_i, mask_j)
     for row, (a, b) in enumerate(zip(lengths_i, lengths_j, strict=True)):
         one = slice(row, row + 1)
         alone = align(module, words_i[one, :a], words_j[one, :b], mask_i[one, :a], mask_j[one, :b])
-        torch.testing.assert_close(together.text_i[one], alone.text_i, **EXACT)
-        torch.testing.assert_close(together.weight_j[one, :b], alone.weight_j, **EXACT)
+        torch.testing.assert_close(whole.text_i[one], alone.text_i, **EXACT)
+        torch.testing.assert_close(whole.weight_j[one, :b], alone.weight_j, **EXACT)
 
 
 def test_kernels_are_cut_to_the_positions_in_use():
@@ -292,19 +323,19 @@ def test_kernels_are_cut_to_the_positions_in_use():
     words_j, mask_j = texts([2, 5], generator)
     long, short = alignment(longest=LONGEST), alignment(longest=5)
     with torch.no_grad():
-        short.kernels.copy_(long.kernels[:, :, :5])
+        short.kernels.copy_(long.kernels[..., :5])
     results = [align(module, words_i, words_j, mask_i, mask_j) for module in (long, short)]
     torch.testing.assert_close(tuple(results[0]), tuple(results[1]), **EXACT)
     gradients = [
         torch.autograd.grad(aligned.text_i.sum() + aligned.text_j.sum(), module.kernels)[0]
         for aligned, module in zip(results, (long, short), strict=True)
     ]
-    torch.testing.assert_close(gradients[0][:, :, :5], gradients[1], **EXACT)
+    torch.testing.assert_close(gradients[0][..., :5], gradients[1], **EXACT)
     assert gradients[1].abs().max() > 0
-    assert (gradients[0][:, :, 5:] == 0).all()
+    assert (gradients[0][..., 5:] == 0).all()
 
 
-def test_kernels_start_uniform_in_the_bound_of_their_size_and_by_the_generator():
+def test_initial_kernels_are_uniform_within_the_bound_of_their_size():
     module, again = (PhraseToWordAlignment(50, 5, 20) for _ in range(2))
     for each in (module, again):
         each.reset(torch.Generator().manual_seed(0))
@@ -315,7 +346,7 @@ def test_kernels_start_uniform_in_the_bound_of_their_size_and_by_the_generator()
     assert abs(kernels.mean()) < 0.02 * bound
 
 
-def test_a_text_that_is_not_finite_spoils_its_own_pair_only():
+def test_a_text_that_is_not_finite_affects_its_own_pair_only():
     generator = torch.Generator().manual_seed(11)
     words_i, mask_i = texts([4, 3], generator)
     words_j, mask_j = texts([2, 5], generator)
@@ -325,7 +356,7 @@ def test_a_text_that_is_not_finite_spoils_its_own_pair_only():
     assert aligned.text_i[1].isfinite().all()
 
 
-def test_parts_without_a_pair_change_nothing():
+def test_empty_parts_change_nothing():
     words = torch.randn(6, DIM, dtype=torch.float64).requires_grad_()
     with torch.no_grad():
         words[0] = 0

@@ -1,18 +1,19 @@
-"""Both decoders against explicit loops, and where gradients may go."""
+"""Both decoders against explicit loops, and which gradients they pass."""
 
 import math
 
 import pytest
 import torch
 
-from vhe.config import VHEConfig
+from vhe.config import PairVHEConfig
 from vhe.pair.decoder import Decoding, GaussianDecoder, MultinomialDecoder, pool
+from vhe.text.codes import CENTRE_SHARE
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 LENGTHS, DIM = [3, 0, 1, 5], 4
 MASK = torch.arange(5) < torch.tensor(LENGTHS).unsqueeze(1)
-DEFAULT = VHEConfig(word_dim=DIM, latent_dim=DIM, structure_dim=DIM, hidden_dim=6)
-PAPER = VHEConfig.paper().replace(word_dim=DIM, latent_dim=3, hidden_dim=6)
+DEFAULT = PairVHEConfig(word_dim=DIM, latent_dim=DIM, structure_dim=DIM, hidden_dim=6)
+PAPER = PairVHEConfig.paper().replace(word_dim=DIM, latent_dim=3, hidden_dim=6)
 both_poolings = pytest.mark.parametrize("how", ["mean", "max"])
 
 
@@ -49,6 +50,14 @@ def pooled(x, mask, how):
     return pool(table, [tokens * mask], how)
 
 
+def text_code_by_hand(text, centre):
+    """√d (x / |x| - s c) for one text; zero for an empty one."""
+    length = math.sqrt(sum(v**2 for v in text.tolist()))
+    if length == 0:
+        return torch.zeros_like(text)
+    return math.sqrt(len(text)) * (text / length - CENTRE_SHARE * centre)
+
+
 def by_loop(x, how):
     rows = []
     for text, length in zip(x, LENGTHS, strict=True):
@@ -71,6 +80,21 @@ def test_pooling_is_that_of_a_loop(how):
     torch.testing.assert_close(*gradients, **EXACT)
 
 
+def test_repeated_words_have_damped_weights():
+    table = torch.tensor([[0, 0], [1, 0], [0, 1], [5, 7]], dtype=torch.float64).requires_grad_()
+    texts = [torch.tensor([[1, 2, 1, 1], [2, 0, 0, 0]]), torch.tensor([[0, 3, 2, 3, 2]])]
+    found = pool(table, texts, "mean")
+    three = 1 + math.log(3)
+    expected = torch.tensor(
+        [[three / (three + 1), 1 / (three + 1)], [0, 1], [2.5, 4]], dtype=torch.float64
+    )
+    torch.testing.assert_close(found, expected, **EXACT)
+    gradient = torch.autograd.grad(found[:, 0].sum(), table)[0][:, 0]
+    weights = torch.tensor([0, three, 1, 0], dtype=torch.float64) / (three + 1)
+    weights += torch.tensor([0, 0, 1.5, 0.5], dtype=torch.float64)
+    torch.testing.assert_close(gradient, weights, **EXACT)
+
+
 @both_poolings
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_an_empty_text_pools_to_zero_with_a_finite_gradient(how, dtype):
@@ -81,7 +105,7 @@ def test_an_empty_text_pools_to_zero_with_a_finite_gradient(how, dtype):
 
 
 @both_poolings
-def test_padding_does_not_change_what_is_pooled(how):
+def test_padding_does_not_change_the_pooled_text(how):
     x, more = words(), torch.zeros(4, 2, DIM, dtype=torch.float64)
     mask = torch.cat([MASK, torch.zeros(4, 2, dtype=torch.bool)], dim=1)
     torch.testing.assert_close(
@@ -90,7 +114,7 @@ def test_padding_does_not_change_what_is_pooled(how):
 
 
 def likelihood_of(decoder, z, x):
-    """In two parts, as texts of different lengths come."""
+    """In two parts of texts of different lengths."""
     table, tokens = in_table(x)
     return decoder.log_likelihood(z, table, [(tokens * MASK)[:3, :3], (tokens * MASK)[3:]])
 
@@ -104,8 +128,8 @@ def decoded_by_hand(decoding, z):
         ]
         hidden = torch.tensor(hidden, dtype=torch.float64)
         row = decoding.out.weight @ hidden + decoding.out.bias
-        if decoding.straight is not None:
-            row = row + decoding.straight.weight @ code + decoding.straight.bias
+        if decoding.linear is not None:
+            row = row + decoding.linear.weight @ code
         rows.append(row)
     return torch.stack(rows)
 
@@ -113,23 +137,22 @@ def decoded_by_hand(decoding, z):
 @pytest.mark.parametrize("config", [DEFAULT, PAPER], ids=["default", "paper"])
 def test_decoding_is_an_mlp_with_one_tanh_layer(config):
     decoding, z = shaken(Decoding(config)), codes(config)
-    assert (decoding.straight is not None) == config.residual
+    assert (decoding.linear is not None) == config.residual
     torch.testing.assert_close(decoding(z), decoded_by_hand(decoding, z), **EXACT)
 
 
-def test_a_residual_decoding_starts_as_the_code_itself():
+def test_a_residual_decoding_is_initially_the_identity():
     decoding, z = shaken(Decoding(DEFAULT)), codes(DEFAULT)
     with torch.no_grad():
         decoding.out.bias.zero_()
-        decoding.straight.bias.zero_()
-    decoding.start()
+    decoding.initialise()
     torch.testing.assert_close(decoding(z), z, **EXACT)
 
 
-def test_the_paper_decoding_starts_as_it_was_drawn():
+def test_initialise_does_not_change_the_decoding_of_the_paper():
     decoding = shaken(Decoding(PAPER))
     before = decoding.out.weight.detach().clone()
-    decoding.start()
+    decoding.initialise()
     assert torch.equal(decoding.out.weight, before)
 
 
@@ -142,7 +165,7 @@ def test_gaussian_decoder_is_a_squared_error_to_the_pooled_words(config, how, fi
     found = likelihood_of(decoder, z, x)
     target = by_loop(x, how)
     if fixed:
-        target = (target - decoder.center) / decoder.scale
+        target = torch.stack([text_code_by_hand(row, decoder.centre) for row in target])
     decoded = decoded_by_hand(decoder.decoding, z)
     expected = [
         -2.5 * sum((target[b, k] - decoded[b, k]) ** 2 for k in range(DIM)) for b in range(4)
@@ -151,7 +174,7 @@ def test_gaussian_decoder_is_a_squared_error_to_the_pooled_words(config, how, fi
 
 
 @both_poolings
-def test_no_gradient_goes_into_a_fixed_target(how):
+def test_a_fixed_target_passes_no_gradient(how):
     decoder, x = shaken(GaussianDecoder(DEFAULT.replace(target=how))), words()
     z = codes(DEFAULT).requires_grad_()
     likelihood = likelihood_of(decoder, z, x).sum()
@@ -163,7 +186,7 @@ def test_no_gradient_goes_into_a_fixed_target(how):
 
 
 @both_poolings
-def test_the_gradient_goes_into_a_target_that_is_not_fixed(how):
+def test_a_target_that_is_not_fixed_passes_its_gradient(how):
     config = PAPER.replace(target=how)
     decoder, x, z = shaken(GaussianDecoder(config)), words(), codes(config)
     likelihood = likelihood_of(decoder, z, x).sum()
@@ -173,10 +196,8 @@ def test_the_gradient_goes_into_a_target_that_is_not_fixed(how):
     torch.testing.assert_close(found, wanted, **EXACT)
 
 
-def test_the_center_and_the_scale_are_kept_with_the_weights():
-    kept = GaussianDecoder(DEFAULT).state_dict()
-    assert kept["center"].tolist() == [0] * DIM
-    assert kept["scale"].item() == 1
+def test_the_centre_is_saved_with_the_weights():
+    assert GaussianDecoder(DEFAULT).state_dict()["centre"].tolist() == [0] * DIM
 
 
 VOCABULARY = 7
@@ -185,9 +206,9 @@ VOCABULARY = 7
 def multinomial(config, seed=3):
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(VOCABULARY, DIM, generator=generator, dtype=torch.float64)
-    table = torch.nn.functional.pad(table, (0, 0, 1, 0))  # the padding is no word
+    table = torch.nn.functional.pad(table, (0, 0, 1, 0))  # padding
     tokens = torch.randint(1, VOCABULARY + 1, (4, 5), generator=generator) * MASK
-    tokens[0, 1] = tokens[0, 0]  # a word that is said twice counts twice
+    tokens[0, 1] = tokens[0, 0]  # a repeated word counts twice
     tokens[3, 0], tokens[3, 1] = 1, VOCABULARY
     return shaken(MultinomialDecoder(config, VOCABULARY)), table.requires_grad_(), tokens
 
@@ -209,7 +230,7 @@ def test_multinomial_decoder_adds_the_log_probabilities_of_the_words(config):
     assert found[LENGTHS.index(0)] == 0
 
 
-def test_the_probabilities_of_all_words_add_up_to_one():
+def test_the_probabilities_of_all_words_sum_to_one():
     decoder, table, _ = multinomial(DEFAULT)
     z = codes(DEFAULT)[:1].expand(VOCABULARY, -1)
     every = torch.arange(1, VOCABULARY + 1).unsqueeze(1)

@@ -1,64 +1,44 @@
-"""Minimal filtering against conv1d."""
+"""The matrices of minimal filtering against a plain convolution."""
 
+import numpy as np
 import pytest
-import torch
-from torch.nn.functional import conv1d
 
-from vhe.pair.filtering import Filtering
-
-KERNELS, CHANNELS = 6, 3
+from vhe.pair.filtering import filtering
 
 
-def case(width, blocks, dtype=torch.float64, channels=CHANNELS):
-    """Rows in their natural order (blocks * tile, C), kernels (K, width, C), and a filtering."""
-    generator = torch.Generator().manual_seed(width)
-    kernels = torch.randn(KERNELS, width, channels, generator=generator, dtype=dtype)
-    filtering = Filtering(width, kernels)
-    shape = blocks * filtering.tile, channels
-    return torch.randn(shape, generator=generator, dtype=dtype), kernels, filtering
-
-
-def filtered(rows, kernels, filtering):
-    """The outputs in the order of the rows: (outputs, K)."""
-    tile = filtering.tile
-    turned = rows.view(-1, tile, rows.shape[1]).transpose(0, 1).reshape(rows.shape)
-    found = filtering.convolve(turned, filtering.transformed(kernels))
-    return found.view(tile, -1, KERNELS).transpose(0, 1).reshape(-1, KERNELS)
-
-
-def convolved(rows, kernels):
-    return conv1d(rows.T.unsqueeze(0), kernels.transpose(1, 2))[0].T
+def filtered(rows, kernel, matrices):
+    """The outputs of one tile for rows (products,) and a kernel (width,): A ((G g) * (B d))."""
+    a, g, b = (m.numpy() for m in (matrices.to_outputs, matrices.of_kernels, matrices.of_rows))
+    return a @ ((g @ kernel) * (b @ rows))
 
 
 @pytest.mark.parametrize("width", [1, 3, 5, 7, 9, 13])
-@pytest.mark.parametrize("more", [1, 2, 7])
-def test_filtering_is_convolution(width, more):
-    reach = case(width, 1)[2].reach
-    rows, kernels, filtering = case(width, reach + more)
-    found = filtered(rows, kernels, filtering)
-    assert len(found) == more * filtering.tile
-    expected = convolved(rows, kernels)[: len(found)]
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+def test_filtering_is_convolution(width):
+    matrices, rng = filtering(width), np.random.default_rng(width)
+    for _ in range(20):
+        rows, kernel = rng.normal(size=matrices.products), rng.normal(size=width)
+        expected = [rows[k : k + width] @ kernel for k in range(matrices.tile)]
+        found = filtered(rows, kernel, matrices)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert matrices.products == matrices.tile + width - 1
 
 
 def test_kernels_of_width_five_take_eight_products_for_four_outputs():
-    filtering = case(5, 2)[2]
-    assert (filtering.tile, filtering.reach) == (4, 1)
-    assert filtering.transformed(torch.randn(KERNELS, 5, CHANNELS).double()).shape[0] == 8
+    assert (filtering(5).tile, filtering(5).products) == (4, 8)
 
 
-def test_32_bits_are_enough():
-    rows, kernels, filtering = case(5, 60, torch.float32, 80)
-    exact = convolved(rows.double(), kernels.double())
-    found = filtered(rows, kernels, filtering)
-    error = (found - exact[: len(found)]).square().mean().sqrt() / exact.square().mean().sqrt()
-    assert error < 1e-6
-
-
-def test_a_tile_reads_its_own_blocks_only():
-    rows, kernels, filtering = case(5, 4)
-    clean = filtered(rows, kernels, filtering)
-    rows[-4:] = torch.nan
-    spoilt = filtered(rows, kernels, filtering)
-    assert torch.equal(clean[:8], spoilt[:8])
-    assert spoilt[8:].isnan().all()
+def test_float32_is_precise_enough():
+    matrices, rng = filtering(5), np.random.default_rng(0)
+    errors, outputs = [], []
+    for _ in range(200):
+        rows, kernel = rng.normal(size=(80, 8)), rng.normal(size=(80, 5))
+        found = sum(
+            filtered(r.astype(np.float32), k.astype(np.float32), matrices)
+            for r, k in zip(rows, kernel, strict=True)
+        )
+        exact = [
+            sum(r[t : t + 5] @ k for r, k in zip(rows, kernel, strict=True)) for t in range(4)
+        ]
+        errors.append(found - exact)
+        outputs.append(exact)
+    assert np.sqrt(np.square(errors).mean() / np.square(outputs).mean()) < 1e-6

@@ -207,7 +207,7 @@ def test_climbing_raises_the_bound_and_moves_nothing_else(papers: VHE) -> None:
     ]
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name])
-    contexts = unseen.stream(0, 9).permutation(60)[:6]
+    contexts = unseen.random_stream(0, 9).permutation(60)[:6]
     corpus = joined(papers._corpus, texts)
     bounds = []
     for found in placed:

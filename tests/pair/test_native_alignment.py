@@ -1,4 +1,4 @@
-"""The C against the equations in 64 bits, and what happens where it cannot be compiled."""
+"""alignment.c against the equations in float64, and machines on which it cannot be compiled."""
 
 import ctypes
 import shutil
@@ -10,11 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.pair.test_alignment import straightforward
 
-from vhe.graph.prior import Coupling
 from vhe.pair.alignment import PhraseToWordAlignment
-from vhe.pair.decoder import pool
 from vhe.runtime import native as compiled
-from vhe.runtime.sparse import sparse_times
 
 CLOSE = {"rtol": 2e-4, "atol": 2e-5}
 needs_compiler = pytest.mark.skipif(compiled.library() is None, reason="no C compiler here")
@@ -25,10 +22,10 @@ def tokens_of(lengths, generator, vocabulary):
     return tokens * (torch.arange(tokens.shape[1]) < torch.tensor(lengths).unsqueeze(1))
 
 
-def case(lengths, *, dim=12, kernels=7, width=5, longest=40, vocabulary=30, seed=0):
+def case(lengths, *, dim=12, kernels=7, width=5, longest=40, vocabulary=30, seed=0, shared=False):
     """An alignment, its words, and parts of two pairs each."""
     generator = torch.Generator().manual_seed(seed)
-    module = PhraseToWordAlignment(kernels, width, longest)
+    module = PhraseToWordAlignment(kernels, width, longest, shared)
     module.reset(generator)
     words = torch.randn(vocabulary, dim, generator=generator)
     words[0] = 0
@@ -50,7 +47,7 @@ def gradients(text_i, text_j, inputs, seed=1):
 
 
 def agree(module, words, parts):
-    """Texts, weights and gradients are those of the equations in 64 bits."""
+    """Texts, weights and gradients are those of the equations in float64."""
     found = module(words, parts)
     exact = words.detach().double().requires_grad_()
     kernels = module.kernels.detach().double().requires_grad_()
@@ -71,7 +68,11 @@ def agree(module, words, parts):
 @needs_compiler
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize(
-    "settings", [{}, {"kernels": 40}, {"width": 1}, {"width": 3}, {"width": 9}, {"dim": 33}]
+    "settings",
+    [
+        *({}, {"kernels": 40}, {"width": 1}, {"width": 3}, {"width": 9}, {"dim": 33}),
+        *({"shared": True}, {"shared": True, "kernels": 40, "width": 3}),
+    ],
 )
 def test_compiled_alignment_is_appendix_b(settings, threads):
     before = torch.get_num_threads()
@@ -94,7 +95,7 @@ def test_compiled_alignment_is_appendix_b_for_any_lengths(lengths, kernels, widt
 
 
 @needs_compiler
-def test_texts_without_a_word_weigh_nothing():
+def test_empty_texts_have_no_weight():
     module, words, parts = case([(3, 2), (4, 5)])
     parts[0][0][0] = 0
     parts[0][1][1] = 0
@@ -108,24 +109,7 @@ def test_texts_without_a_word_weigh_nothing():
 
 
 @needs_compiler
-def test_means_of_words_and_their_gradients_are_those_of_torch(monkeypatch):
-    generator = torch.Generator().manual_seed(2)
-    words = torch.randn(30, 13, generator=generator)
-    words[0] = 0
-    texts = [tokens_of(lengths, generator, 30) for lengths in ([5, 1, 0, 9], [0, 0], [40, 3])]
-    direction = torch.randn(8, 13, generator=generator)
-    found = []
-    for library in (compiled.library(), None):
-        monkeypatch.setattr(compiled, "library", lambda library=library: library)
-        table = words.clone().requires_grad_()
-        means = pool(table, texts, "mean")
-        found.append((means, *torch.autograd.grad(means, table, direction)))
-    torch.testing.assert_close(*found)
-    assert (found[0][0][[2, 4, 5]] == 0).all()
-
-
-@needs_compiler
-def test_the_same_twice_to_the_last_bit():
+def test_results_are_reproducible_bit_by_bit():
     module, words, parts = case([(20, 30), (11, 40), (5, 5), (40, 40)], vocabulary=8)
     found = [module(words, parts) for _ in range(2)]
     assert torch.equal(found[0].text_i, found[1].text_i)
@@ -136,7 +120,7 @@ def test_the_same_twice_to_the_last_bit():
 
 
 @needs_compiler
-def test_it_is_what_runs_and_torch_agrees(monkeypatch):
+def test_native_code_is_called_and_torch_agrees(monkeypatch):
     module, words, parts = case([(20, 30), (11, 40)])
     calls, call = [], compiled.call
     monkeypatch.setattr(compiled, "call", lambda name, *on: calls.append(name) or call(name, *on))
@@ -152,55 +136,6 @@ def test_it_is_what_runs_and_torch_agrees(monkeypatch):
         strict=True,
     ):
         torch.testing.assert_close(one, other, **CLOSE)
-
-
-def system(n, seed=0):
-    """Some couplings, their matrix A in 64 bits, and the `Coupling`; the last vertex has none."""
-    generator = torch.Generator().manual_seed(seed)
-    weights = torch.rand(n, n, generator=generator) * (torch.rand(n, n, generator=generator) < 0.2)
-    weights = (weights + weights.T).fill_diagonal_(0)
-    weights[-1] = weights[:, -1] = 0
-    precision, total = torch.rand(n, 1, generator=generator) + 0.5, weights.sum(1, keepdim=True)
-    exact = torch.diag((precision + total).squeeze(1)) - weights
-    return exact.double(), Coupling(weights.to_sparse_csr(), precision, total)
-
-
-@needs_compiler
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("dim", [1, 7, 8, 16, 31, 33, 200])
-def test_compiled_products_and_solutions_are_those_of_the_matrix(dim, threads):
-    exact, coupling = system(70)
-    b = torch.randn(70, dim, generator=torch.Generator().manual_seed(dim))
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        product, solution = coupling.times(b), coupling.solve(b, 70)
-        early = coupling.solve(b, 2)
-        some = coupling.matrix.to_dense()[:20]
-        turned = sparse_times(some.to_sparse_csr(), b[:20], turned=True)
-    finally:
-        torch.set_num_threads(before)
-    torch.testing.assert_close(turned, some.T @ b[:20], **CLOSE)
-    torch.testing.assert_close(product, (exact @ b.double()).float(), **CLOSE)
-    torch.testing.assert_close(solution, torch.linalg.solve(exact, b.double()).float(), **CLOSE)
-    assert not torch.allclose(early, solution, atol=1e-3)
-    # as far as torch comes with as many rounds
-    parts = coupling.matrix, coupling.precision, coupling.diagonal - coupling.precision
-    whole = Coupling(*(part.double() for part in parts))
-    torch.testing.assert_close(early, whole.solve(b.double(), 2).float(), **CLOSE)
-
-
-@needs_compiler
-def test_compiled_solutions_of_many_rows_keep_their_digits():
-    n = 40_000
-    line = torch.arange(n - 1)
-    ends = torch.cat([torch.stack([line, line + 1]), torch.stack([line + 1, line])], dim=1)
-    weights = torch.sparse_coo_tensor(ends, torch.ones(2 * (n - 1)), (n, n)).to_sparse_csr()
-    total = torch.full((n, 1), 2.0)
-    total[0] = total[-1] = 1
-    coupling = Coupling(weights, torch.full((n, 1), 0.5), total)
-    z = torch.randn(n, 3, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(coupling.solve(coupling.times(z), 40), z, rtol=0, atol=1e-4)
 
 
 @pytest.fixture

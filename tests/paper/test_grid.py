@@ -1,4 +1,4 @@
-"""The published figures and the grid: each figure has its experiment, each experiment a method."""
+"""Published results and the grid: every published result has an experiment."""
 
 from pathlib import Path
 from typing import get_args
@@ -8,30 +8,32 @@ import pytest
 from vhe.errors import VHEError
 from vhe.evaluation.experiment import VARIED, Task, ablation_name
 from vhe.evaluation.methods import METHODS, make, names
-from vhe.paper.grid import cells, grid
+from vhe.paper.grid import experiments, grid
 from vhe.paper.published import PAPER_NAMES, published, table
-from vhe.paper.results import cell_path
+from vhe.paper.results import result_path
 from vhe.paper.tables import ABLATIONS
 
 TASKS = get_args(Task)
 
 
 @pytest.mark.parametrize(
-    ("task", "dataset", "method", "ratio", "said"),
+    ("task", "dataset", "method", "ratio", "figure"),
     [
         ("link", "cora", "vhe", 0.15, "94.4 ± 0.3"),
+        ("link", "cora", "pair-vhe", 0.15, "94.4 ± 0.3"),
         ("link", "cora", "mmb", 0.95, "75.9"),
         ("classify", "cora", "dmte", 0.3, "83.9"),
         ("unseen", "hepth", "cane-mlp", 0.95, "95.0"),
         ("unseen", "zhihu", "cane-text", 0.55, "67.3"),
     ],
 )
-def test_figures_are_those_of_the_paper(task, dataset, method, ratio, said) -> None:
-    assert str(published(task, dataset, method, ratio)) == said
+def test_figures_are_those_of_the_paper(task, dataset, method, ratio, figure) -> None:
+    assert str(published(task, dataset, method, ratio)) == figure
 
 
-def test_what_the_paper_has_not_is_none() -> None:
+def test_unpublished_figures_are_none() -> None:
     assert published("link", "cora", "tfidf", 0.55) is None
+    assert published("link", "cora", "pwa-controlled", 0.55) is None
     assert published("link", "cora", "vhe", 0.5) is None
     assert published("unseen", "cora", "line", 0.55) is None
     assert published("classify", "hepth", "vhe", 0.1) is None
@@ -49,13 +51,13 @@ def test_every_published_figure_has_an_experiment(task: str, count: int) -> None
     assert covered >= set(figures)
 
 
-def test_every_experiment_is_there_once_and_has_a_known_method() -> None:
+def test_rows_are_unique_and_cover_all_methods() -> None:
     keys = [(e.task, e.dataset, e.method, e.share, str(e.settings)) for e in grid()]
     assert len(keys) == len(set(keys))
     assert {e.method for e in grid()} == set(METHODS)
 
 
-def test_settings_of_the_grid_are_understood() -> None:
+def test_settings_of_the_grid_are_valid() -> None:
     for e in grid():
         if not e.settings or e.method not in names():
             continue
@@ -63,7 +65,7 @@ def test_settings_of_the_grid_are_understood() -> None:
         if e.task in VARIED or e.task == "ablation":
             assert list(e.settings) == [VARIED.get(e.task, next(iter(e.settings)))]
             assert made.get_params().items() >= e.settings.items()
-            made.config  # noqa: B018 (raises for what is no setting)
+            made.config  # noqa: B018 (raises for invalid settings)
         else:
             assert e.dataset == "hepth"
             objective = getattr(made, "contextual", made).objective
@@ -72,39 +74,39 @@ def test_settings_of_the_grid_are_understood() -> None:
             )
 
 
-def test_an_ablation_changes_one_setting_of_the_default_and_has_a_name() -> None:
+def test_an_ablation_changes_one_setting_and_has_a_display_name() -> None:
     ablations = [e for e in grid() if e.task == "ablation"]
-    names = {ablation_name(e.settings) for e in ablations}
-    assert names == set(ABLATIONS)
+    assert {f"{e.method} {ablation_name(e.settings)}" for e in ablations} == set(ABLATIONS)
     for e in ablations:
         default = make(e.method, 0).get_params()
         assert len(e.settings) <= 1
         assert all(default[name] != value for name, value in e.settings.items())
-    cell = cells(["ablation"], [0], datasets=["cora"], shares=[0.55], protocols=["lines"])[1]
-    assert cell_path(Path("r"), cell).name == "cora-vhe-55-lines-text_knn_weight=0.0-0.json"
-    assert str(cell) == "ablation cora vhe 55 % lines text_knn_weight=0.0 seed 0"
+    chosen = experiments(["ablation"], [0], datasets=["cora"], shares=[0.55], protocols=["lines"])
+    experiment = chosen[2]
+    name = "cora-vhe-55-lines-text_knn_weight=0.0-0.json"
+    assert result_path(Path("r"), experiment).name == name
+    assert str(experiment) == "ablation cora vhe 55 % lines text_knn_weight=0.0 seed 0"
 
 
 def test_figures_have_the_settings_of_the_paper() -> None:
     def of(task: str) -> list:
         return [e for e in grid() if e.task == task]
 
-    assert {e.dataset for e in of("lambda")} == {"cora"}
+    varied = [e for task in VARIED for e in of(task)]
+    assert {(e.method, e.share) for e in varied} == {("pair-vhe", 0.95)}
+    assert {e.dataset for e in of("lambda")} == {"cora", "hepth"}
     assert {e.dataset for e in of("alpha")} == {"cora", "hepth", "zhihu"}
-    assert {e.share for task in ("lambda", "alpha", "structure") for e in of(task)} == {0.95}
-    assert {0.0, 0.99} <= {e.settings["homophily"] for e in of("lambda")}
-    assert {0.0, 0.2, 1.0} <= {e.settings["alpha"] for e in of("alpha")}
-    for method in ("vhe", "vhe-pairs"):  # each with and without
-        kinds = {e.settings["structure"] for e in of("structure") if e.method == method}
-        assert kinds == {"none", make(method, 0).structure}
-    assert {e.method for e in of("degree")} == {"vhe", "pwa"}
+    assert {e.settings["homophily"] for e in of("lambda")} == {0.0, 0.5, 0.9, 0.99, 0.999}
+    assert {0.0, 0.2, 0.5, 1.0} <= {e.settings["alpha"] for e in of("alpha")}
+    assert {e.settings["structure"] for e in of("structure")} == {"none", "learned"}
+    assert {e.method for e in of("degree")} == {"vhe", "pair-vhe", "pwa"}
     assert {e.dataset for e in of("tsne")} == {"cora"}
 
 
 @pytest.mark.parametrize(
     ("narrowed", "seeds", "count"),
-    [  # a line each: vhe reproduce link, with --ratio and --methods
-        ({"shares": {0.15, 0.35, 0.55, 0.75, 0.95}}, 3, 3 * 2 * 5 * 2 * 17),
+    [  # vhe reproduce link with --ratio and --methods
+        ({"shares": {0.15, 0.35, 0.55, 0.75, 0.95}}, 3, 3 * 2 * 5 * 2 * 18),
         (
             {
                 "shares": {0.15, 0.35, 0.55, 0.75, 0.95},
@@ -112,30 +114,30 @@ def test_figures_have_the_settings_of_the_paper() -> None:
             },
             *(10, 10 * 2 * 5 * 2 * 4),
         ),
-        ({"methods": {"vhe", "vhe-paper"}}, 10, 10 * 2 * 9 * 2 * 2),
+        ({"methods": {"vhe", "pair-vhe-paper"}}, 10, 10 * 2 * 9 * 2 * 2),
     ],
 )
-def test_the_large_table_is_there_in_three_lines(narrowed: dict, seeds: int, count: int) -> None:
-    chosen = cells(("link",), range(seeds), datasets={"cora", "hepth"}, **narrowed)
+def test_the_link_table_by_ratio_and_method(narrowed: dict, seeds: int, count: int) -> None:
+    chosen = experiments(("link",), range(seeds), datasets={"cora", "hepth"}, **narrowed)
     assert len(chosen) == count
 
 
-def test_cells_are_the_grid_for_each_seed_and_protocol() -> None:
-    chosen = cells(TASKS, (0, 1))
+def test_experiments_are_the_grid_for_each_seed_and_protocol() -> None:
+    chosen = experiments(TASKS, (0, 1))
     rows = {task: sum(e.task == task for e in grid()) for task in TASKS}
     once = rows["classify"] + rows["tsne"]
     assert len(chosen) == 2 * (2 * (sum(rows.values()) - once) + once)
-    assert len({cell_path(Path(), cell) for cell in chosen}) == len(chosen)
-    assert {c.protocol for c in chosen if c.task in ("classify", "tsne")} == {None}
-    assert [c.seed for c in chosen] == sorted(c.seed for c in chosen)
+    assert len({result_path(Path(), e) for e in chosen}) == len(chosen)
+    assert {e.protocol for e in chosen if e.task in ("classify", "tsne")} == {None}
+    assert [e.seed for e in chosen] == sorted(e.seed for e in chosen)
 
 
-def test_cells_can_be_narrowed() -> None:
-    few = cells(
+def test_experiments_can_be_selected() -> None:
+    few = experiments(
         ("link",), (3,), protocols=("lines",), datasets={"cora"}, methods={"vhe"}, shares={0.55}
     )
-    assert [(c.dataset, c.method, c.share, c.protocol, c.seed) for c in few] == [
+    assert [(e.dataset, e.method, e.share, e.protocol, e.seed) for e in few] == [
         ("cora", "vhe", 0.55, "lines", 3)
     ]
-    with pytest.raises(VHEError, match="no such cell"):
-        cells(("classify",), (0,), datasets={"hepth"})
+    with pytest.raises(VHEError, match="no experiment matches"):
+        experiments(("classify",), (0,), datasets={"hepth"})

@@ -1,4 +1,4 @@
-"""The runner: interrupted, killed, given damaged files, without data; it always goes on rightly."""
+"""The runner: interrupted or killed, with damaged files, without data; every run can be resumed."""
 
 import contextlib
 import hashlib
@@ -12,36 +12,37 @@ from pathlib import Path
 
 import pytest
 
+from vhe.baselines.tfidf import TFIDF
 from vhe.data.datasets import DATASETS, Dataset, load
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
-from vhe.evaluation.experiment import Bench, Cell
+from vhe.evaluation.experiment import Evaluator, Experiment
 from vhe.paper import runner
-from vhe.paper.results import cell_path, finished, read_results
-from vhe.paper.runner import Outcome, Tally, duration, run
+from vhe.paper.results import is_finished, read_results, result_path
+from vhe.paper.runner import Outcome, Tally, format_duration, run
 
-CELLS = [
-    Cell("link", "cora", "tfidf", 0.55, protocol, seed)
+EXPERIMENTS = [
+    Experiment("link", "cora", "tfidf", 0.55, protocol, seed)
     for seed in (0, 1)
     for protocol in ("lines", "clean")
-] + [Cell("classify", "cora", "tfidf", share, None, 0) for share in (0.3, 0.5)]
+] + [Experiment("classify", "cora", "tfidf", share, None, 0) for share in (0.3, 0.5)]
 
 
 class Counting:
-    """Counts what is measured, and may break at one of the cells."""
+    """Records the experiments that run, and raises at chosen ones."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.measured: list[Cell] = []
-        self.breaks: dict[int, BaseException] = {}
-        measure = Bench.measure
+        self.measured: list[Experiment] = []
+        self.raises: dict[int, BaseException] = {}
+        measure = Evaluator.measure
 
-        def counted(bench: Bench, cell: Cell) -> dict:
-            self.measured.append(cell)
-            if len(self.measured) in self.breaks:
-                raise self.breaks[len(self.measured)]
-            return measure(bench, cell)
+        def counted(evaluator: Evaluator, experiment: Experiment) -> dict:
+            self.measured.append(experiment)
+            if len(self.measured) in self.raises:
+                raise self.raises[len(self.measured)]
+            return measure(evaluator, experiment)
 
-        monkeypatch.setattr(Bench, "measure", counted)
+        monkeypatch.setattr(Evaluator, "measure", counted)
 
 
 @pytest.fixture
@@ -50,18 +51,18 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
 
 
 @pytest.fixture
-def go(network: TextNetwork, tmp_path: Path):
-    """Runs cells on the small network into a folder; returns the tally and what was said."""
+def start_run(network: TextNetwork, tmp_path: Path):
+    """Run experiments on the small network; return the tally and the reported lines."""
 
-    def start(cells=CELLS, load=lambda name: network) -> tuple[Tally, list[str]]:
-        said: list[str] = []
-        return run(cells, tmp_path, say=said.append, load=load), said
+    def start(experiments=EXPERIMENTS, load=lambda name: network) -> tuple[Tally, list[str]]:
+        lines: list[str] = []
+        return run(experiments, tmp_path, report=lines.append, load=load), lines
 
     return start
 
 
-def test_each_cell_is_a_file(go, tmp_path: Path, network: TextNetwork) -> None:
-    tally, said = go()
+def test_each_experiment_writes_a_file(start_run, tmp_path: Path, network: TextNetwork) -> None:
+    tally, lines = start_run()
     assert tally == Tally(done=6)
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {
         "link/cora-tfidf-55-lines-0.json",
@@ -71,81 +72,81 @@ def test_each_cell_is_a_file(go, tmp_path: Path, network: TextNetwork) -> None:
         "classify/cora-tfidf-30-0.json",
         "classify/cora-tfidf-50-0.json",
     }
-    kept = json.loads(cell_path(tmp_path, CELLS[1]).read_text())
-    fresh = Bench(network).measure(CELLS[1])
-    assert {k: kept[k] for k in fresh if k != "seconds"} == {
+    stored = json.loads(result_path(tmp_path, EXPERIMENTS[1]).read_text())
+    fresh = Evaluator(network).measure(EXPERIMENTS[1])
+    assert {k: stored[k] for k in fresh if k != "seconds"} == {
         k: v for k, v in fresh.items() if k != "seconds"
     }
-    assert "versions" in kept["origin"]
-    assert said[0].startswith("[1/6] link cora tfidf 55 % lines seed 0: AUC ")
-    assert "left)" in said[0]
-    assert said[-1].endswith("the last)")
+    assert "versions" in stored["origin"]
+    assert lines[0].startswith("[1/6] link cora tfidf 55 % lines seed 0: AUC ")
+    assert "left)" in lines[0]
+    assert lines[-1].endswith("; 0 s left)")
 
 
-def test_what_is_finished_is_not_run_again(go, counting: Counting, tmp_path: Path) -> None:
-    go(CELLS[:4])
+def test_finished_experiments_are_not_repeated(
+    start_run, counting: Counting, tmp_path: Path
+) -> None:
+    start_run(EXPERIMENTS[:4])
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
-    tally, said = go()
+    tally, lines = start_run()
     assert (tally.done, tally.finished_before) == (2, 4)
-    assert counting.measured == CELLS
-    assert said[0] == "4 of 6 cells are finished already"
+    assert counting.measured == EXPERIMENTS
+    assert lines[0] == "4 of 6 experiments are finished"
     assert before.items() <= {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.json")}.items()
-    assert go()[0] == Tally(finished_before=6)
+    assert start_run()[0] == Tally(finished_before=6)
 
 
-def test_an_interrupted_run_goes_on_where_it_was(go, counting: Counting, tmp_path: Path) -> None:
-    counting.breaks[3] = KeyboardInterrupt()
+def test_an_interrupted_run_is_resumed(start_run, counting: Counting, tmp_path: Path) -> None:
+    counting.raises[3] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        go()
-    assert [finished(tmp_path, cell) for cell in CELLS] == [True, True, *[False] * 4]
-    assert len([p for p in tmp_path.rglob("*") if p.is_file()]) == 2  # nothing half done
-    tally, _ = go()
+        start_run()
+    assert [is_finished(tmp_path, e) for e in EXPERIMENTS] == [True, True, *[False] * 4]
+    assert len([p for p in tmp_path.rglob("*") if p.is_file()]) == 2  # no partial files
+    tally, _ = start_run()
     assert (tally.done, tally.finished_before) == (4, 2)
-    assert counting.measured == [*CELLS[:3], *CELLS[2:]]
+    assert counting.measured == [*EXPERIMENTS[:3], *EXPERIMENTS[2:]]
 
 
-def test_an_interrupt_that_training_takes_leaves_no_result(
-    go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_fit_leaves_no_result(
+    start_run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measure = Bench.measure
+    fit = TFIDF.fit
 
-    def training(bench: Bench, cell: Cell) -> dict:
-        before = signal.signal(signal.SIGINT, lambda *_: None)
-        os.kill(os.getpid(), signal.SIGINT)
-        signal.signal(signal.SIGINT, before)
-        return measure(bench, cell)
+    def interrupted(self: TFIDF, network: TextNetwork) -> TFIDF:
+        self.result_ = {"stopped": "interrupted at step 3"}
+        return fit(self, network)
 
-    monkeypatch.setattr(Bench, "measure", training)
+    monkeypatch.setattr(TFIDF, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        go()
-    assert not list(read_results(tmp_path))
+        start_run()
+    assert not list(tmp_path.rglob("*.json"))
 
 
-def test_a_broken_cell_is_said_and_left_for_the_next_time(
-    go, counting: Counting, tmp_path: Path
+def test_a_failed_experiment_is_reported_and_repeated_the_next_time(
+    start_run, counting: Counting, tmp_path: Path
 ) -> None:
-    counting.breaks |= {2: RuntimeError("out of luck"), 3: RuntimeError("out of luck")}
-    tally, said = go()
+    counting.raises |= {2: RuntimeError("out of luck"), 3: RuntimeError("out of luck")}
+    tally, lines = start_run()
     assert tally == Tally(done=4, failed={"RuntimeError: out of luck": 2})
-    assert [line for line in said if "out of luck" in line] == [
-        f"{CELLS[1]} failed: RuntimeError: out of luck"
+    assert [line for line in lines if "out of luck" in line] == [
+        f"{EXPERIMENTS[1]}: failed: RuntimeError: out of luck"
     ]
-    assert not finished(tmp_path, CELLS[1])
-    assert go()[0] == Tally(done=2, finished_before=4)
+    assert not is_finished(tmp_path, EXPERIMENTS[1])
+    assert start_run()[0] == Tally(done=2, finished_before=4)
 
 
-def test_a_crash_while_writing_leaves_the_old_state(
-    go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_crash_while_writing_leaves_no_file(
+    start_run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def crash(path: Path, target: Path) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "replace", crash)
     with pytest.raises(KeyboardInterrupt):
-        go(CELLS[:1])
+        start_run(EXPERIMENTS[:1])
     monkeypatch.undo()
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
-    assert go(CELLS[:1])[0].done == 1
+    assert start_run(EXPERIMENTS[:1])[0].done == 1
 
 
 @pytest.mark.parametrize(
@@ -160,57 +161,57 @@ def test_a_crash_while_writing_leaves_the_old_state(
         lambda text: text.replace('"task": "link"', '"task": "unseen"'),
     ],
 )
-def test_a_half_written_or_foreign_file_is_measured_again(go, tmp_path: Path, damage) -> None:
-    go(CELLS[:1])
-    path = cell_path(tmp_path, CELLS[0])
-    whole = path.read_text()
-    path.write_text(damage(whole))
-    assert damage(whole) != whole
-    assert not finished(tmp_path, CELLS[0])
-    assert go(CELLS[:1])[0].done == 1
-    assert json.loads(path.read_text())["auc"] == json.loads(whole)["auc"]
+def test_an_incomplete_or_foreign_file_is_measured_again(start_run, tmp_path: Path, damage) -> None:
+    start_run(EXPERIMENTS[:1])
+    path = result_path(tmp_path, EXPERIMENTS[0])
+    content = path.read_text()
+    path.write_text(damage(content))
+    assert damage(content) != content
+    assert not is_finished(tmp_path, EXPERIMENTS[0])
+    assert start_run(EXPERIMENTS[:1])[0].done == 1
+    assert json.loads(path.read_text())["auc"] == json.loads(content)["auc"]
 
 
-def test_pieces_are_no_results(go, tmp_path: Path) -> None:
-    go(CELLS[:2])
+def test_incomplete_files_are_no_results(start_run, tmp_path: Path) -> None:
+    start_run(EXPERIMENTS[:2])
     (tmp_path / "link" / "half.json").write_text('{"task": "link", "au')
     (tmp_path / "link" / ".x.json.12ab.part").write_text("{}")
     assert len(list(read_results(tmp_path))) == 2
 
 
-def test_other_settings_are_another_cell(go, tmp_path: Path) -> None:
-    plain = Cell("link", "cora", "diffused-text", 0.55, "clean", 0)
-    few = Cell("link", "cora", "diffused-text", 0.55, "clean", 0, {"dimensions": 2})
-    go([plain])
-    assert finished(tmp_path, plain)
-    assert not finished(tmp_path, few)
-    go([few])
-    assert finished(tmp_path, few)
-    assert not finished(tmp_path, plain)
+def test_other_settings_are_another_experiment(start_run, tmp_path: Path) -> None:
+    plain = Experiment("link", "cora", "diffused-text", 0.55, "clean", 0)
+    few = Experiment("link", "cora", "diffused-text", 0.55, "clean", 0, {"dimensions": 2})
+    start_run([plain])
+    assert is_finished(tmp_path, plain)
+    assert not is_finished(tmp_path, few)
+    start_run([few])
+    assert is_finished(tmp_path, few)
+    assert not is_finished(tmp_path, plain)
 
 
-def test_data_that_cannot_be_had_are_tried_once_and_leave_no_file(
-    go, network: TextNetwork, tmp_path: Path
+def test_unavailable_data_are_requested_once_and_leave_no_file(
+    start_run, network: TextNetwork, tmp_path: Path
 ) -> None:
-    tried = []
+    requested = []
 
-    def some(name: str) -> TextNetwork:
-        tried.append(name)
+    def load_some(name: str) -> TextNetwork:
+        requested.append(name)
         if name == "zhihu":
             raise VHEError("zhihu/data.txt could not be downloaded.")
         return network
 
-    lost = [Cell("link", "zhihu", "tfidf", 0.55, "lines", seed) for seed in (0, 1)]
-    tally, said = go([*lost, *CELLS[:2]], some)
+    unavailable = [Experiment("link", "zhihu", "tfidf", 0.55, "lines", seed) for seed in (0, 1)]
+    tally, lines = start_run([*unavailable, *EXPERIMENTS[:2]], load_some)
     assert tally.done == 2
     assert list(tally.skipped.values()) == [2]
-    assert tried == ["zhihu", "cora"]
-    assert len([line for line in said if "could not be downloaded" in line]) == 1
+    assert requested == ["zhihu", "cora"]
+    assert len([line for line in lines if "could not be downloaded" in line]) == 1
     assert not list(tmp_path.rglob("zhihu*"))
 
 
-def test_zhihu_runs_where_its_text_is_and_is_the_published_one(
-    go, network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_zhihu_runs_if_its_text_is_available_and_has_the_published_checksum(
+    start_run, network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blob(text: str) -> str:
         content = text.encode()
@@ -226,48 +227,54 @@ def test_zhihu_runs_where_its_text_is_and_is_the_published_one(
     monkeypatch.setenv("VHE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("VHE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("VHE_DATA_URL", (tmp_path / "nowhere").as_uri())
-    cells = [Cell("link", "zhihu", "tfidf", 0.55, "lines", 0)]
-    assert "could not be downloaded" in next(iter(go(cells, load)[0].skipped))
+    experiments = [Experiment("link", "zhihu", "tfidf", 0.55, "lines", 0)]
+    assert "could not be downloaded" in next(iter(start_run(experiments, load)[0].skipped))
     (folder / "data.txt").write_text(texts.replace("t0w1", "t0w2", 1))
-    assert "checksum differs" in next(iter(go(cells, load)[0].skipped))
+    assert "checksum differs" in next(iter(start_run(experiments, load)[0].skipped))
     (folder / "data.txt").write_text(texts)
-    assert go(cells, load)[0] == Tally(done=1)
+    assert start_run(experiments, load)[0] == Tally(done=1)
 
 
-def test_methods_that_cannot_do_it_are_left_out(go, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = [Cell("unseen", "cora", "line", 0.5, "clean", seed) for seed in (0, 1)]
-    tally, said = go(cells)
+def test_inapplicable_methods_are_skipped(start_run) -> None:
+    experiments = [Experiment("unseen", "cora", "line", 0.5, "clean", seed) for seed in (0, 1)]
+    tally, lines = start_run(experiments)
     assert list(tally.skipped.values()) == [2]
-    assert len(said) == 1
-    assert "line cannot embed a vertex" in said[0]
+    assert len(lines) == 1
+    assert "line cannot embed unseen vertices" in lines[0]
 
 
-def test_time_left_counts_on_what_the_method_took() -> None:
-    cells = [Cell("link", "cora", m, 0.5, "clean", s) for m in ("tfidf", "vhe") for s in range(3)]
-    clock = runner._Clock(cells)
-    assert clock.tick(Outcome(cells[0], "done", "", 10)) == "about 50 s left"
+def test_remaining_time_is_estimated_by_method() -> None:
+    todo = [
+        Experiment("link", "cora", method, 0.5, "clean", seed)
+        for method in ("tfidf", "vhe")
+        for seed in range(3)
+    ]
+    remaining = runner._RemainingTime(todo)
+    assert remaining.update(Outcome(todo[0], "done", "", 10)) == "about 50 s left"
     # 2 of 10 s, 2 of 1000 s
-    assert clock.tick(Outcome(cells[3], "done", "", 1000)) == "about 34 min left"
-    assert clock.tick(Outcome(cells[4], "skipped")) == "about 17 min left"
-    two = runner._Clock(cells, workers=2)
-    assert two.tick(Outcome(cells[0], "done", "", 10)) == "about 25 s left"
-    assert (duration(5), duration(600), duration(36000)) == ("5 s", "10 min", "10.0 h")
+    assert remaining.update(Outcome(todo[3], "done", "", 1000)) == "about 34 min left"
+    assert remaining.update(Outcome(todo[4], "skipped")) == "about 17 min left"
+    two_workers = runner._RemainingTime(todo, workers=2)
+    assert two_workers.update(Outcome(todo[0], "done", "", 10)) == "about 25 s left"
+    assert [format_duration(s) for s in (5, 600, 36000)] == ["5 s", "10 min", "10.0 h"]
 
 
 @pytest.mark.parametrize(
-    ("task", "method", "settings"),
+    ("task", "settings"),
     [
-        ("lambda", "vhe", {"homophily": 0.0}),
-        ("alpha", "vhe", {"alpha": 1.0}),
-        ("structure", "vhe", {"structure": "none"}),
-        ("structure", "vhe-pairs", {"structure": "none"}),
+        ("lambda", {"homophily": 0.0}),
+        ("lambda", {"homophily": 0.999}),
+        ("alpha", {"alpha": 1.0}),
+        ("structure", {"structure": "none"}),
     ],
 )
-def test_the_ends_of_what_the_figures_vary_can_be_run(
-    task: str, method: str, settings: dict, network: TextNetwork, tiny: dict
+def test_extreme_values_of_varied_settings_can_be_run(
+    task, settings: dict, network: TextNetwork
 ) -> None:
-    sizes = tiny | {"steps": 2, "validate_every": 1} | settings
-    result = Bench(network).measure(Cell(task, "topics", method, 0.9, "clean", 0, sizes))
+    sizes = {"word_dim": 16, "structure_dim": 16, "latent_dim": 16, "hidden_dim": 16, "kernels": 8}
+    sizes |= {"kernel_width": 3, "min_count": 1, "steps": 2, "contexts": 4} | settings
+    experiment = Experiment(task, "topics", "pair-vhe", 0.9, "clean", 0, sizes)
+    result = Evaluator(network).measure(experiment)
     assert 0.3 < result["auc"] <= 1
 
 
@@ -276,7 +283,7 @@ def test_the_ends_of_what_the_figures_vary_can_be_run(
 
 @pytest.fixture
 def mini(network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The small network as a folder, which every process can read by its name."""
+    """The small network as a folder that every process can read by name."""
     folder = tmp_path / "mini"
     folder.mkdir()
     (folder / "data.txt").write_text("\n".join(network.texts) + "\n")
@@ -285,35 +292,35 @@ def mini(network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return "mini"
 
 
-def test_processes_give_what_one_gives(mini: str, tmp_path: Path) -> None:
-    cells = [Cell("link", mini, "diffused-text", 0.55, "clean", seed) for seed in range(4)]
-    cells.append(Cell("link", "nowhere", "tfidf", 0.55, "clean", 0))
-    said: list[str] = []
-    tally = run(cells, tmp_path / "two", say=said.append, workers=2)
+def test_several_processes_give_the_results_of_one(mini: str, tmp_path: Path) -> None:
+    todo = [Experiment("link", mini, "diffused-text", 0.55, "clean", seed) for seed in range(4)]
+    todo.append(Experiment("link", "nowhere", "tfidf", 0.55, "clean", 0))
+    lines: list[str] = []
+    tally = run(todo, tmp_path / "two", report=lines.append, workers=2)
     assert tally.done == 4
     assert list(tally.skipped.values()) == [1]
-    assert any(line.startswith("[4/5] ") or line.startswith("[5/5] ") for line in said)
-    run(cells[:1], tmp_path / "one", say=said.append)
+    assert any(line.startswith("[4/5] ") or line.startswith("[5/5] ") for line in lines)
+    run(todo[:1], tmp_path / "one", report=lines.append)
     one, two = (
-        json.loads(cell_path(tmp_path / name, cells[0]).read_text()) for name in ("one", "two")
+        json.loads(result_path(tmp_path / name, todo[0]).read_text()) for name in ("one", "two")
     )
     assert one["auc"] == pytest.approx(two["auc"])
     assert two["origin"]["threads"] == 1
     assert "nowhere" in next(iter(tally.skipped))
-    again = run(cells[:4], tmp_path / "two", say=said.append, workers=2)
+    again = run(todo[:4], tmp_path / "two", report=lines.append, workers=2)
     assert again == Tally(finished_before=4)
 
 
-def test_a_killed_run_leaves_whole_files_and_nobody_working(mini: str, tmp_path: Path) -> None:
+def test_a_killed_run_leaves_complete_files_and_no_workers(mini: str, tmp_path: Path) -> None:
     program = (
         "from pathlib import Path\n"
-        "from vhe.evaluation.experiment import Cell\n"
+        "from vhe.evaluation.experiment import Experiment\n"
         "from vhe.paper.runner import run\n"
         "from vhe.runtime import provenance\n"
-        "provenance.provenance = lambda seed: {}\n"  # no need for torch
+        "provenance.provenance = lambda seed: {}\n"  # avoids the import of torch
         "if __name__ == '__main__':\n"
-        "    cells = [Cell('link', 'mini', 'tfidf', 0.5, 'clean', k) for k in range(100_000)]\n"
-        "    run(cells, Path('killed'), say=print, workers=2)\n"
+        "    todo = [Experiment('link', 'mini', 'tfidf', 0.5, 'clean', k) for k in range(10**5)]\n"
+        "    run(todo, Path('killed'), report=print, workers=2)\n"
     )
     (tmp_path / "endless.py").write_text(program)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
@@ -326,7 +333,7 @@ def test_a_killed_run_leaves_whole_files_and_nobody_working(mini: str, tmp_path:
     )
     try:
         _until(lambda: len(list(tmp_path.glob("killed/link/*.json"))) > 5)
-        process.kill()  # no handler sees this one
+        process.kill()  # SIGKILL cannot be handled
         process.wait()
         _until(lambda: not _alive(process.pid))
     finally:
@@ -334,9 +341,11 @@ def test_a_killed_run_leaves_whole_files_and_nobody_working(mini: str, tmp_path:
             os.killpg(process.pid, signal.SIGKILL)
     written = list(tmp_path.glob("killed/link/*.json"))
     assert len(list(read_results(tmp_path / "killed"))) == len(written)
-    cells = [Cell("link", mini, "tfidf", 0.5, "clean", seed) for seed in range(len(written) + 2)]
-    tally = run(cells, tmp_path / "killed", say=lambda line: None)
-    assert tally.done + tally.finished_before == len(cells)
+    todo = [
+        Experiment("link", mini, "tfidf", 0.5, "clean", seed) for seed in range(len(written) + 2)
+    ]
+    tally = run(todo, tmp_path / "killed", report=lambda line: None)
+    assert tally.done + tally.finished_before == len(todo)
     assert tally.finished_before >= 5
 
 
@@ -348,7 +357,7 @@ def _until(true) -> None:
 
 
 def _alive(group: int) -> bool:
-    """Whether any process of a group is left."""
+    """Whether a process group has any process."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from vhe.data.network import TextNetwork
-from vhe.data.text import as_written, tokenize
+from vhe.data.text import original_spelling, tokenize
 from vhe.errors import VHEError
 from vhe.estimators import VHE
 from vhe.predict.explain import Explanation, Side
@@ -32,7 +32,7 @@ def model(new: New) -> VHE:
 def test_words_are_those_of_the_text_in_its_spelling(model: VHE) -> None:
     found = model.explain(0, 4)
     assert found.source.id == 0
-    assert [word for word, _ in found.source.words] == as_written(model.network_.texts[0])
+    assert [word for word, _ in found.source.words] == original_spelling(model.network_.texts[0])
     assert found.source.words[-1] == ("once0", 0.0)  # not in the vocabulary
     assert any(word in ("Cats", "purr") for word, _ in found.target.words)
     for side in (found.source, found.target):
@@ -47,7 +47,7 @@ def test_words_are_those_of_the_text_in_its_spelling(model: VHE) -> None:
     "text", ["Graph-based VAEs, in 2019: naïve?", "图神经 Net", "½ ﬁre Ⅷ", "e\u0301a İstanbul", ""]
 )
 def test_words_as_written(text: str) -> None:
-    words = as_written(text)
+    words = original_spelling(text)
     assert [token for word in words for token in tokenize(word)] == tokenize(text)
     assert len(words) == len(tokenize(text))
 

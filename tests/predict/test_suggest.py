@@ -1,103 +1,107 @@
-"""Likely links are the best of all pairs that are not linked, and repeats are left out."""
+"""Partners are the nearest vertices without a link: exactly, or nearly all of them by an index."""
+
+import importlib.util
 
 import numpy as np
 import pytest
 
-from vhe.data.network import TextNetwork
-from vhe.predict import neighbours
-from vhe.predict.scoring import CosineMethod
-from vhe.predict.suggest import at_density, known_pairs, likely_links, without_repeats
+from vhe.predict import suggest
+from vhe.predict.suggest import nearest, partners
+
+has_usearch = importlib.util.find_spec("usearch") is not None
 
 
-class Rows(CosineMethod):
-    """A model that is its embedding."""
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.embedding_ = rows
-        self.degree_bias_ = np.zeros(len(rows), dtype=np.float32)
-
-    def probability_indices(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        return (1 + self.score_indices(sources, targets)) / 2
+def clusters(n: int, d: int = 16, of: int = 20) -> np.ndarray:
+    """Rows around as many centres as hold ``of`` each."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(n // of + 1, d))
+    rows = centres[rng.integers(len(centres), size=n)] + 0.3 * rng.normal(size=(n, d))
+    return rows.astype(np.float32)
 
 
-class Pairwise:
-    """Text similarities that are given."""
-
-    def __init__(self, similar: dict[tuple[int, int], float]) -> None:
-        self.similar = similar
-
-    def score_indices(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        pairs = zip(sources.tolist(), targets.tolist(), strict=True)
-        return np.array([self.similar.get(pair, 0.0) for pair in pairs])
-
-
-def network(n: int, links: np.ndarray) -> TextNetwork:
-    return TextNetwork([f"v{i}" for i in range(n)], ["text"] * n, links)
+def by_hand(rows: np.ndarray, links: np.ndarray, k: int) -> list[list[int]]:
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    linked = {frozenset(link) for link in links.tolist()}
+    found = []
+    for i in range(len(rows)):
+        order = np.argsort(-(unit @ unit[i]), kind="stable").tolist()
+        found.append([j for j in order if j != i and frozenset((i, j)) not in linked][:k])
+    return found
 
 
-@pytest.mark.parametrize("at_once", [7, 100, 10**6])
-@pytest.mark.parametrize("k", [1, 3])
-def test_the_best_of_all_pairs_without_a_link(
-    k: int, at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("at_once", [30, 2**22])
+@pytest.mark.parametrize("k", [1, 4, 200])
+def test_partners_against_a_loop(k: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "SCORES_AT_ONCE", at_once)
-    rng = np.random.default_rng(0)
-    n = 23
-    whole = network(n, rng.integers(n, size=(60, 2)))
-    model = Rows(rng.normal(size=(n, 4)))
-    pairs, probability = likely_links(model, whole, k)
-
-    linked = {tuple(link) for link in whole.links.tolist()}
-    wanted = set()
-    for i in range(n):
-        others = [j for j in range(n) if j != i and (min(i, j), max(i, j)) not in linked]
-        scores = model.score_matrix(np.array([i]), np.array(others))[0]
-        best = [others[place] for place in np.argsort(-scores)[:k]]
-        wanted |= {(min(i, j), max(i, j)) for j in best}
-    assert {tuple(pair) for pair in pairs.tolist()} == wanted
-    assert len(pairs) == len(wanted)
-    assert (np.diff(probability) <= 0).all()
-    np.testing.assert_allclose(probability, model.probability_indices(*pairs.T))
+    rows = clusters(40)
+    links = np.random.default_rng(1).integers(40, size=(150, 2))
+    links = links[links[:, 0] != links[:, 1]]
+    partner, cosine = partners(rows, links, k)
+    assert partner.shape == cosine.shape == (40, min(k, 39))
+    for row, wanted in enumerate(by_hand(rows, links, k)):
+        found = partner[row][partner[row] >= 0]
+        assert found.tolist() == wanted
+        assert (partner[row][len(found) :] == -1).all()
+        assert np.isneginf(cosine[row][len(found) :]).all()
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        np.testing.assert_allclose(cosine[row][: len(found)], unit[found] @ unit[row], atol=1e-5)
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
-def test_where_everything_is_linked_nothing_is_likely(n: int) -> None:
-    whole = network(n, np.array([[i, j] for i in range(n) for j in range(i)]).reshape(-1, 2))
-    pairs, probability = likely_links(Rows(np.eye(n)), whole, 3)
-    assert pairs.shape == (0, 2)
-    assert probability.shape == (0,)
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_where_everything_is_linked_there_are_no_partners(n: int) -> None:
+    links = np.array([[i, j] for i in range(n) for j in range(i)]).reshape(-1, 2).astype(np.int64)
+    partner, _ = partners(np.eye(n, dtype=np.float32), links, 3)
+    assert (partner == -1).all()
+    assert partners(np.eye(n, dtype=np.float32), links, 0)[0].shape == (n, 0)
 
 
-def test_repeats_are_left_out() -> None:
-    ids = ["a.f", "b.f", "a.g", "a.h", "a.p", "a.q", "b.x", "b.y"]
-    whole = TextNetwork(ids, ["text"] * 8, np.zeros((0, 2), dtype=np.int64))
-    pairs = np.array([[0, 1], [2, 3], [2, 4], [4, 5], [0, 6], [1, 7]])
-    same_text = Pairwise({(2, 3): 0.99})
-    # a.f - b.f: one name; a.g - a.h: one text; a.p - a.q: a.p has come already.
-    assert without_repeats(whole, pairs, same_text, 9).tolist() == [2, 4, 5]
-    assert without_repeats(whole, pairs, same_text, 2).tolist() == [2, 4]
-    assert without_repeats(whole, pairs[:0], same_text, 2).tolist() == []
+def test_partners_by_popularity_too() -> None:
+    rows, popular = clusters(40), np.linspace(-0.5, 0.5, 40, dtype=np.float32)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    scores = unit @ unit.T + popular + popular[:, None]
+    np.fill_diagonal(scores, -np.inf)
+    partner, found = partners(rows, np.zeros((0, 2), dtype=np.int64), 4, popular)
+    np.testing.assert_array_equal(partner, np.argsort(-scores, axis=1)[:, :4])
+    np.testing.assert_allclose(found, np.take_along_axis(scores, partner, axis=1), atol=1e-5)
 
 
-def test_no_two_labels_have_all_the_pairs() -> None:
-    n = 12
-    labels = ["x"] * 8 + ["y"] * 4
-    whole = TextNetwork([f"v{i}" for i in range(n)], ["t"] * n, np.zeros((0, 2), int), labels)
-    pairs = np.arange(n).reshape(-1, 2)
-    assert without_repeats(whole, pairs, Pairwise({}), n).tolist() == [0, 1, 4, 5]
+@pytest.mark.skipif(not has_usearch, reason="needs the extra search")
+@pytest.mark.parametrize("degree_weight", [0.0, 0.1])
+def test_an_index_finds_nearly_all_and_never_a_link(
+    degree_weight: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, k = 3000, 10
+    rows, rng = clusters(n), np.random.default_rng(2)
+    popular = (degree_weight * rng.exponential(size=n)).astype(np.float32)
+    hub = np.column_stack([np.zeros(200, int), rng.choice(np.arange(1, n), 200, replace=False)])
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    close = np.column_stack([np.arange(n), (unit @ unit.T - 2 * np.eye(n)).argmax(axis=1)])
+    links = np.concatenate([hub, close])
+    exact, cosine = partners(rows, links, k, popular)
+    monkeypatch.setattr(neighbours, "EXACT_UP_TO", 1000)
+    found, by_index = partners(rows, links, k, popular)
+    recall = np.mean([len(set(a) & set(b)) / k for a, b in zip(exact, found, strict=True)])
+    assert recall > 0.95
+    np.testing.assert_array_equal(found[0], exact[0])  # more links than an index allows for
+    linked = {frozenset(link) for link in links.tolist()}
+    assert not any(frozenset((i, j)) in linked for i in range(n) for j in found[i].tolist())
+    same = found == exact
+    np.testing.assert_allclose(by_index[same], cosine[same], atol=1e-5)  # ranked exactly
 
 
-def test_known_pairs_in_either_direction() -> None:
-    known = np.array([[3, 1], [0, 2]])
-    pairs = np.array([[1, 3], [2, 0], [1, 2], [3, 1]])
-    assert known_pairs(known, pairs, 4).tolist() == [True, True, False, True]
-    assert known_pairs(known[:0], pairs, 4).tolist() == [False] * 4
+def test_without_the_extra_every_vertex_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, links = clusters(60), np.array([[0, 1], [2, 3]])
+    exact, _ = partners(rows, links, 3)
+    monkeypatch.setattr(neighbours, "EXACT_UP_TO", 10)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match=r"vhe\[search\]"):
+        found, _ = partners(rows, links, 3)
+    np.testing.assert_array_equal(found, exact)
 
 
-def test_probability_at_a_density_is_bayes_rule() -> None:
-    rng = np.random.default_rng(0)
-    evenly = rng.uniform(size=9)
-    odds = evenly / (1 - evenly) * (0.01 / 0.99)
-    np.testing.assert_allclose(at_density(evenly, 0.01), odds / (1 + odds))
-    np.testing.assert_allclose(at_density(evenly, 0.5), evenly)
-    assert at_density(np.array([0.0, 1.0]), 0.01).tolist() == [0, 1]
+def test_nearest_rows_to_a_vector() -> None:
+    rows = np.array([[1, 0], [0, 2], [3, 3], [0, 0]], dtype=np.float32)
+    best, cosine = nearest(rows, np.array([1, 1], dtype=np.float32), 3)
+    assert best.tolist() == [2, 0, 1]
+    np.testing.assert_allclose(cosine, [1, 0.5**0.5, 0.5**0.5], rtol=1e-6)
+    assert nearest(rows, np.zeros(2, dtype=np.float32), 9)[1].tolist() == [0] * 4

@@ -1,5 +1,4 @@
-"""A folder is there whole or as it was before, whatever stops its writer; and whatever happens to
-it afterwards, it is either read as it was written or refused."""
+"""A folder is written completely or not at all, and read as it was written or refused."""
 
 import builtins
 import json
@@ -22,14 +21,20 @@ from vhe.errors import VHEError
 from vhe.storage.folder import (
     FORMAT,
     MANIFEST,
+    Content,
+    check_replaceable,
     decode_key,
+    discard,
     encode_key,
     json_bytes,
+    open_folder,
     read_folder,
     read_tensors,
     tensor_bytes,
+    tensor_file,
     write_folder,
 )
+from vhe.storage.locks import folder_lock
 
 SOURCE = Path(vhe.__file__).parents[1]
 OLD = {"a.json": b'{"old": true}\n', "b.bin": bytes(range(256))}
@@ -38,19 +43,19 @@ NEW = {"a.json": b'{"new": true}\n', "c.bin": b""}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the old files."""
+    """A folder with the files OLD."""
     write_folder(tmp_path / "model", OLD, "model")
     return tmp_path / "model"
 
 
 def refusal(folder: Path, kind: str = "model") -> str:
-    """What reading the folder is refused with: one sentence that says where."""
+    """The error message of reading the folder: one line that names the folder."""
     with pytest.raises(VHEError) as refused:
         read_folder(folder, kind)
-    said = str(refused.value)
-    assert "\n" not in said
-    assert str(folder) in said
-    return said
+    message = str(refused.value)
+    assert "\n" not in message
+    assert str(folder) in message
+    return message
 
 
 def change_manifest(folder: Path, change: Callable[[dict], None]) -> None:
@@ -63,7 +68,7 @@ def change_manifest(folder: Path, change: Callable[[dict], None]) -> None:
 
 
 @pytest.mark.parametrize("name", ["model", "deep/er/model", ".hidden", "with space é"])
-def test_what_is_written_is_read(tmp_path: Path, name: str) -> None:
+def test_read_returns_what_was_written(tmp_path: Path, name: str) -> None:
     write_folder(tmp_path / name, OLD, "model")
     assert read_folder(tmp_path / name, "model") == OLD
     write_folder(tmp_path / name, NEW, "training")
@@ -80,10 +85,10 @@ def test_the_same_files_give_the_same_manifest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("call", [1, 2, 3])
 @pytest.mark.parametrize("name", ["fsync", "rename", "open", "mkdir"])
-def test_a_call_that_fails(
+def test_a_failing_system_call(
     folder: Path, name: str, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first, second or third call of a kind says that the disk is full."""
+    """The first, second or third call of one kind fails with "no space left on device"."""
     module = builtins if name == "open" else os
     real, calls = getattr(module, name), 0
 
@@ -94,17 +99,17 @@ def test_a_call_that_fails(
             raise OSError(28, "No space left on device")
         return real(*arguments, **options)
 
-    said = ""
+    message = ""
     with monkeypatch.context() as patch:
         patch.setattr(module, name, fails)
         try:
             write_folder(folder, NEW, "model")
         except VHEError as error:
-            said = str(error)
-    assert said == "" or ("No space left on device" in said and str(folder) in said)
-    # nobody has to read it for the old folder to be back in its place
+            message = str(error)
+    assert message == "" or ("No space left on device" in message and str(folder) in message)
+    # the writer itself restores the old folder, not the next reader
     assert os.listdir(folder.parent) == [folder.name]
-    assert read_folder(folder, "model") == (OLD if said else NEW)
+    assert read_folder(folder, "model") == (OLD if message else NEW)
 
 
 KILLED = """
@@ -136,19 +141,19 @@ for deadline in range(200):
     found = read_folder(folder, "model")
     assert found == NEW or (killed and found == OLD), (deadline, found)
     print("old" if found == OLD else "new")
-    write_folder(folder, NEW, "model")  # what was left behind is in nobody's way
+    write_folder(folder, NEW, "model")  # removes what the killed writer left
     assert read_folder(folder, "model") == NEW
     assert not (folder.parent / ".model.previous").exists()
     if not killed:
         break
 else:
-    raise AssertionError("never came to its end")
+    raise AssertionError("the writer was killed every time")
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_at_any_moment(tmp_path: Path) -> None:
-    """The process ends, with no chance to clean up, at each of its calls to the file system."""
+    """The process exits without clean-up before each of its calls to the file system."""
     script = KILLED.format(old=OLD, new=NEW)
     run = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path)],
@@ -158,34 +163,34 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     found = run.stdout.split()
-    # first the old, from one moment on the new, and both have been seen
+    # the old content up to some call and the new content after it; both occur
     assert found == sorted(found, reverse=True)
     assert set(found) == {"old", "new"}
 
 
 @pytest.mark.parametrize("content", ["file", "folder"])
-def test_what_is_not_ours_is_not_replaced(tmp_path: Path, content: str) -> None:
-    """A slip in a path must not cost somebody's work."""
+def test_files_of_others_are_not_replaced(tmp_path: Path, content: str) -> None:
+    """A mistyped path must not destroy data."""
     place = tmp_path / "work"
     if content == "file":
-        place.write_text("a thesis")
+        place.write_text("text")
     else:
         place.mkdir()
-        (place / "thesis.tex").write_text("a thesis")
+        (place / "thesis.tex").write_text("text")
     with pytest.raises(VHEError, match="work"):
         write_folder(place, NEW, "model")
-    kept = place if content == "file" else place / "thesis.tex"
-    assert kept.read_text() == "a thesis"
+    file = place if content == "file" else place / "thesis.tex"
+    assert file.read_text() == "text"
     assert os.listdir(tmp_path) == ["work"]
 
 
-def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+def test_an_empty_folder_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     write_folder(tmp_path / "model", NEW, "model")
     assert read_folder(tmp_path / "model", "model") == NEW
 
 
-def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+def test_a_symbolic_link_to_a_folder_remains_a_link(tmp_path: Path) -> None:
     write_folder(tmp_path / "run-1", OLD, "model")
     (tmp_path / "latest").symlink_to("run-1")
     for _ in range(3):
@@ -195,17 +200,322 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["latest", "run-1"]
 
 
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(VHEError, match="cannot be written"):
         write_folder(tmp_path / "file" / "model", NEW, "model")
 
 
-# --- reading what is no longer as it was written
+def test_a_file_that_is_written_by_a_function(folder: Path) -> None:
+    def write(path: Path) -> None:
+        path.write_bytes(b"streamed")
+
+    write_folder(folder, {"a.json": b"{}", "c.bin": write}, "model")
+    assert read_folder(folder, "model") == {"a.json": b"{}", "c.bin": b"streamed"}
+
+
+def test_a_function_that_fails_leaves_the_old_folder(folder: Path) -> None:
+    def disk_full(path: Path) -> None:
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    def interrupted(path: Path) -> None:
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    cases: list[tuple[Content, type[BaseException]]] = [
+        (disk_full, VHEError),
+        (tensor_file({"a": None}), AttributeError),
+        (interrupted, KeyboardInterrupt),
+    ]
+    for write, error in cases:
+        with pytest.raises(error):
+            write_folder(folder, NEW | {"d.bin": write}, "model")
+        assert read_folder(folder, "model") == OLD
+        assert os.listdir(folder.parent) == [folder.name]
+
+
+def test_tensors_on_a_full_disk(folder: Path) -> None:
+    import torch
+
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(VHEError, match="File too large"):
+            write_folder(folder, {"a.bin": tensor_file({"a": torch.ones(1000)})}, "model")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert read_folder(folder, "model") == OLD
+
+
+# --- siblings and left-over temporary folders
+
+
+@pytest.mark.parametrize("sibling", ["model.b", "model.0123abcd", "model.part", "xmodel", "mod"])
+def test_temporary_folders_of_siblings_are_not_deleted(folder: Path, sibling: str) -> None:
+    """Another process may be writing the sibling at this moment."""
+    theirs = folder.with_name(f".{sibling}.89abcdef.part")
+    own = folder.with_name(".model.89abcdef.part")
+    for path in (theirs, own):
+        path.mkdir()
+        (path / "file").write_bytes(b"")
+    write_folder(folder, NEW, "model")
+    assert (theirs / "file").exists()
+    assert not own.exists()  # left by a writer of this folder that was killed
+
+
+@pytest.mark.parametrize("name", ["m.del", "m+del", "[model]"])
+def test_special_characters_in_the_name(tmp_path: Path, name: str) -> None:
+    write_folder(tmp_path / name, OLD, "model")
+    for path in (f".{name}.89abcdef.part", ".mxdel.89abcdef.part"):
+        (tmp_path / path).mkdir()
+    write_folder(tmp_path / name, NEW, "model")
+    assert sorted(os.listdir(tmp_path)) == sorted([name, ".mxdel.89abcdef.part"])
+
+
+def test_writing_two_siblings_at_once(tmp_path: Path) -> None:
+    """The first writes while the second is half-way through."""
+
+    def write_sibling(path: Path) -> None:
+        write_folder(tmp_path / "m", OLD, "model")
+        path.write_bytes(b"streamed")
+
+    write_folder(tmp_path / "m.b", {"a.bin": b"a", "z.bin": write_sibling}, "model")
+    assert read_folder(tmp_path / "m.b", "model") == {"a.bin": b"a", "z.bin": b"streamed"}
+    assert read_folder(tmp_path / "m", "model") == OLD
+
+
+# --- what may be replaced
+
+replacements = pytest.mark.parametrize(
+    "replace", [check_replaceable, lambda folder: write_folder(folder, NEW, "model")]
+)
+
+
+def content_of(folder: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+@replacements
+@pytest.mark.parametrize("foreign", ["thesis.tex", ".hidden", "sub/notes.txt", "empty/"])
+def test_files_that_the_manifest_does_not_list(
+    folder: Path, foreign: str, replace: Callable[[Path], None]
+) -> None:
+    path = folder / foreign
+    (path if foreign.endswith("/") else path.parent).mkdir(exist_ok=True)
+    if not foreign.endswith("/"):
+        path.write_text("text")
+    before = content_of(folder)
+    with pytest.raises(VHEError, match="does not list") as refused:
+        replace(folder)
+    message = str(refused.value)
+    assert foreign.split("/")[0] in message
+    assert str(folder) in message
+    assert content_of(folder) == before
+    assert os.listdir(folder.parent) == [folder.name]
+
+
+@replacements
+@pytest.mark.parametrize("raw", [b"", b"{}", b'{"files": {}}', b"[1, 2]", b"x" * 2_000_000])
+def test_any_file_named_like_a_manifest_is_no_permission(
+    tmp_path: Path, raw: bytes, replace: Callable[[Path], None]
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / MANIFEST).write_bytes(raw)
+    with pytest.raises(VHEError, match="damaged"):
+        replace(tmp_path / "work")
+    assert content_of(tmp_path / "work") == {MANIFEST: raw}
+
+
+@replacements
+def test_a_folder_in_the_place_of_a_listed_file(
+    folder: Path, replace: Callable[[Path], None]
+) -> None:
+    (folder / "a.json").unlink()
+    (folder / "a.json").mkdir()
+    (folder / "a.json" / "thesis.tex").write_text("text")
+    with pytest.raises(VHEError, match=r"a\.json"):
+        replace(folder)
+    assert (folder / "a.json" / "thesis.tex").exists()
+
+
+def test_a_damaged_or_older_folder_may_be_replaced(folder: Path) -> None:
+    (folder / "a.json").unlink()
+    (folder / "b.bin").write_bytes(b"")
+    change_manifest(folder, lambda manifest: manifest.update(format=1))
+    check_replaceable(folder)
+    write_folder(folder, NEW, "model")
+    assert read_folder(folder, "model") == NEW
+
+
+def test_discard_deletes_only_what_was_written(folder: Path) -> None:
+    (folder / "thesis.tex").write_text("text")
+    discard(folder)
+    assert (folder / "thesis.tex").exists()
+    (folder / "thesis.tex").unlink()
+    discard(folder)
+    assert os.listdir(folder.parent) == []
+    discard(folder)  # nothing to delete
+    assert os.listdir(folder.parent) == []
+
+
+# --- the check before the work
+
+
+def test_the_check_changes_nothing(folder: Path) -> None:
+    status = folder.stat()
+    check_replaceable(folder)
+    assert read_folder(folder, "model") == OLD
+    assert folder.stat().st_ino == status.st_ino
+    (folder.parent / "empty").mkdir()
+    check_replaceable(folder.parent / "empty")
+    check_replaceable(folder.parent / "new")
+    assert sorted(os.listdir(folder.parent)) == ["empty", "model"]
+    assert os.listdir(folder.parent / "empty") == []
+
+
+@pytest.mark.parametrize("length", range(238, 256))
+def test_the_check_and_the_write_agree_on_long_names(tmp_path: Path, length: int) -> None:
+    """A temporary name is longer than the name of the folder."""
+    folder = tmp_path / ("m" * length)
+    try:
+        check_replaceable(folder)
+        possible = True
+    except VHEError as error:
+        assert "File name too long" in str(error)  # noqa: PT017
+        possible = False
+    assert possible == (length <= 240)
+    if possible:
+        write_folder(folder, NEW, "model")
+        assert read_folder(folder, "model") == NEW
+    else:
+        assert os.listdir(tmp_path) == []
+        with pytest.raises(VHEError, match="File name too long"):
+            write_folder(folder, NEW, "model")
+        assert "no such model folder" in refusal(folder)
+
+
+@pytest.mark.parametrize("filled", [False, True])
+def test_a_mount_point_is_refused_by_the_check(tmp_path: Path, filled: bool) -> None:
+    folder = tmp_path / "volume"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs the right to mount")
+    try:
+        if filled:
+            write_folder(tmp_path / "model", OLD, "model")
+            shutil.copytree(tmp_path / "model", folder, dirs_exist_ok=True)
+            shutil.rmtree(tmp_path / "model")
+        before = content_of(folder)
+        with pytest.raises(VHEError, match="mount point"):
+            check_replaceable(folder)
+        assert content_of(folder) == before
+        assert os.listdir(tmp_path) == ["volume"]
+        check_replaceable(folder / "model")  # a folder inside it
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("number", [1, 16, 18, 30])
+def test_the_check_reports_why_the_folder_cannot_be_renamed(
+    folder: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*arguments: object, **options: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", fails)
+        for path in (folder, folder.with_name("new")):
+            with pytest.raises(VHEError, match=os.strerror(number)) as refused:
+                check_replaceable(path)
+            assert str(path) in str(refused.value)
+    assert read_folder(folder, "model") == OLD
+    assert os.listdir(folder.parent) == [folder.name]
+
+
+def test_the_check_refuses_a_folder_that_is_being_written(folder: Path) -> None:
+    with folder_lock(folder, "writing"), pytest.raises(VHEError, match="another command"):
+        check_replaceable(folder)
+
+
+def test_a_folder_that_was_interrupted_is_restored_by_the_check(folder: Path) -> None:
+    folder.rename(folder.with_name(".model.previous"))
+    check_replaceable(folder)
+    assert os.listdir(folder.parent) == ["model"]
+    assert read_folder(folder, "model") == OLD
+
+
+# --- access to single files
+
+
+def test_files_are_verified_when_they_are_accessed(folder: Path) -> None:
+    damaged = bytearray(OLD["b.bin"])
+    damaged[7] ^= 1
+    (folder / "b.bin").write_bytes(damaged)
+    with open_folder(folder, "model") as opened:
+        assert sorted(opened) == sorted(OLD)
+        assert opened.read("a.json") == OLD["a.json"]
+        assert opened.path("a.json").read_bytes() == OLD["a.json"]
+        for _ in range(2):
+            with pytest.raises(VHEError, match=r"b\.bin: the file has changed"):
+                opened.read("b.bin")
+            with pytest.raises(VHEError, match=r"b\.bin: the file has changed"):
+                opened.path("b.bin")
+        with pytest.raises(VHEError, match=r"no c\.bin"):
+            opened.read("c.bin")
+
+
+def test_an_open_folder_stays_as_it_was_when_it_is_replaced(folder: Path) -> None:
+    with open_folder(folder, "model") as opened:
+        write_folder(folder, NEW, "model")
+        assert {name: opened.read(name) for name in opened} == OLD
+        if Path("/proc/self/fd").exists():
+            assert {name: opened.path(name).read_bytes() for name in opened} == OLD
+    assert read_folder(folder, "model") == NEW
+
+
+def test_a_folder_that_is_replaced_while_it_is_opened(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files with the same names and sizes, so that only their checksums differ."""
+    from vhe.storage import folder as module
+
+    genuine, calls = module._open_regular, 0
+    new = {name: bytes(len(data)) for name, data in OLD.items()}
+
+    def open_regular(path: Path) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == 3:  # between the first and the second file
+            monkeypatch.setattr(module, "_open_regular", genuine)
+            write_folder(folder, new, "model")
+        return genuine(path)
+
+    monkeypatch.setattr(module, "_open_regular", open_regular)
+    assert read_folder(folder, "model") == new
+
+
+def test_no_file_stays_open(folder: Path) -> None:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("needs /proc")
+    before = len(os.listdir("/proc/self/fd"))
+    read_folder(folder, "model")
+    (folder / "b.bin").write_bytes(b"shorter")
+    for _ in range(3):
+        refusal(folder)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+# --- reading a folder that was changed
 
 
 @pytest.mark.parametrize("name", OLD)
-def test_any_flipped_bit_is_found(folder: Path, name: str) -> None:
+def test_any_flipped_bit_is_detected(folder: Path, name: str) -> None:
     data = OLD[name]
     for place in range(0, len(data), max(1, len(data) // 40)):
         for bit in (0, 7):
@@ -218,7 +528,7 @@ def test_any_flipped_bit_is_found(folder: Path, name: str) -> None:
 
 
 def test_any_flipped_bit_of_the_manifest(folder: Path) -> None:
-    """It is refused, or (where the bit was in a space or the like) still says the same."""
+    """The folder is refused, or the content is the same."""
     raw = (folder / MANIFEST).read_bytes()
     refused = 0
     for place in range(len(raw)):
@@ -253,7 +563,7 @@ def test_a_missing_file(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OLD)
-def test_a_folder_in_the_place_of_a_file(folder: Path, name: str) -> None:
+def test_a_folder_instead_of_a_file(folder: Path, name: str) -> None:
     (folder / name).unlink()
     (folder / name).mkdir()
     assert name in refusal(folder)
@@ -270,7 +580,7 @@ def test_a_symbolic_link_is_not_followed(folder: Path, name: str) -> None:
     "name",
     ["../secret", "..", ".", "", "/etc/hostname", "sub/file", "..\\secret", "a\0b", "b" * 300],
 )
-def test_a_name_that_leaves_the_folder(folder: Path, name: str) -> None:
+def test_a_path_outside_the_folder(folder: Path, name: str) -> None:
     (folder.parent / "secret").write_bytes(OLD["a.json"])
 
     def add(manifest: dict) -> None:
@@ -285,10 +595,22 @@ def test_a_newer_format(folder: Path) -> None:
     assert "newer" in refusal(folder)
 
 
+@pytest.mark.parametrize("value", [0, -1, True, 2.0])
+def test_an_invalid_format(folder: Path, value: object) -> None:
+    change_manifest(folder, lambda manifest: manifest.update(format=value))
+    assert "damaged" in refusal(folder)
+
+
+def test_the_format_of_the_first_edition(folder: Path) -> None:
+    change_manifest(folder, lambda manifest: manifest.update(format=1))
+    expected = f"{folder}: written by the first edition of vhe (format 1); fit the model again"
+    assert refusal(folder) == expected
+
+
 def test_another_kind(folder: Path) -> None:
-    said = refusal(folder, "training")
-    assert "model folder" in said
-    assert "training folder" in said
+    message = refusal(folder, "training")
+    assert "model folder" in message
+    assert "training folder" in message
 
 
 @pytest.mark.parametrize(
@@ -303,39 +625,41 @@ def test_another_kind(folder: Path) -> None:
         b"{}",
         b"{" * 100_000,
         b"[" * 100_000,
-        b'{"format": 1}',
+        b'{"format": 2}',
         b'{"format": "1", "kind": "model", "files": {}}',
         b'{"format": null, "kind": "model", "files": {}}',
         b'{"format": NaN, "kind": "model", "files": {}}',
-        b'{"format": 1, "kind": "model", "files": null}',
-        b'{"format": 1, "kind": "model", "files": 3}',
-        b'{"format": 1, "kind": "model", "files": ["a.json"]}',
-        b'{"format": 1, "kind": "model", "files": [[1, {"bytes": 1, "sha256": ""}]]}',
-        b'{"format": 1, "kind": "model", "files": {"a.json": null}}',
-        b'{"format": 1, "kind": "model", "files": {"a.json": []}}',
-        b'{"format": 1, "kind": "model", "files": {"a.json": {"bytes": 14}}}',
-        b'{"format": 1, "kind": "model", "files": {"a.json": {"bytes": "14", "sha256": ""}}}',
-        b'{"format": 1, "kind": "model", "files": {"a.json": {"bytes": 14, "sha256": 0}}}',
-        b'{"format": 1, "kind": "model", "files": {"a.json": {"bytes": 14, "sha256": ""}}}',
-        b'{"format": 1, "kind": "model", "files": {"\\ud800": {"bytes": 14, "sha256": ""}}}',
+        b'{"format": 2, "kind": "model", "files": null}',
+        b'{"format": 2, "kind": "model", "files": 3}',
+        b'{"format": 2, "kind": "model", "files": ["a.json"]}',
+        b'{"format": 2, "kind": "model", "files": [[1, {"bytes": 1, "sha256": ""}]]}',
+        b'{"format": 2, "kind": "model", "files": {"a.json": null}}',
+        b'{"format": 2, "kind": "model", "files": {"a.json": []}}',
+        b'{"format": 2, "kind": "model", "files": {"a.json": {"bytes": 14}}}',
+        b'{"format": 2, "kind": "model", "files": {"a.json": {"bytes": "14", "sha256": ""}}}',
+        b'{"format": 2, "kind": "model", "files": {"a.json": {"bytes": 14, "sha256": 0}}}',
+        b'{"format": 2, "kind": "model", "files": {"a.json": {"bytes": 14, "sha256": ""}}}',
+        b'{"format": 2, "kind": "model", "files": {"\\ud800": {"bytes": 14, "sha256": ""}}}',
         b'{"format": 1' + b"0" * 5000 + b', "kind": "model", "files": {}}',
     ],
 )
-def test_a_manifest_that_is_none(folder: Path, raw: bytes) -> None:
+def test_an_invalid_manifest(folder: Path, raw: bytes) -> None:
     (folder / MANIFEST).write_bytes(raw)
     refusal(folder)
 
 
 @settings(max_examples=40)
 @given(raw=st.binary(max_size=80) | st.text(max_size=80).map(lambda s: s.encode("utf-8", "ignore")))
-def test_no_garbage_is_a_manifest(raw: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_random_bytes_are_not_a_manifest(
+    raw: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.getbasetemp() / "garbage"
     folder.mkdir(exist_ok=True)
     (folder / MANIFEST).write_bytes(raw)
     refusal(folder)
 
 
-def test_there_is_nothing(tmp_path: Path) -> None:
+def test_no_folder(tmp_path: Path) -> None:
     assert "no such model folder" in refusal(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
     assert MANIFEST in refusal(tmp_path / "empty")
@@ -343,7 +667,7 @@ def test_there_is_nothing(tmp_path: Path) -> None:
     refusal(tmp_path / "file")
 
 
-def test_a_copy_is_as_good(folder: Path, tmp_path: Path) -> None:
+def test_a_copied_folder_is_read(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "copy")
     assert read_folder(tmp_path / "copy", "model") == OLD
 
@@ -351,21 +675,24 @@ def test_a_copy_is_as_good(folder: Path, tmp_path: Path) -> None:
 # --- tensors
 
 
-def test_tensors_come_back_whatever_their_order() -> None:
+def test_tensors_are_saved_independently_of_their_order(tmp_path: Path) -> None:
     import torch
 
     some = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.tensor(7), "c": torch.zeros(0, 4)}
     data = tensor_bytes(some)
     assert data == tensor_bytes(dict(reversed(some.items())))
-    found = read_tensors(data, "here")
-    assert found.keys() == some.keys()
-    for name, value in some.items():
-        assert found[name].dtype == value.dtype
-        assert torch.equal(found[name], value)
+    tensor_file(some)(tmp_path / "tensors")
+    assert (tmp_path / "tensors").read_bytes() == data
+    for source in (data, tmp_path / "tensors"):
+        found = read_tensors(source, "here")
+        assert found.keys() == some.keys()
+        for name, value in some.items():
+            assert found[name].dtype == value.dtype
+            assert torch.equal(found[name], value)
 
 
 @pytest.mark.parametrize("keep", [0, 4, 8, 20, -1])
-def test_what_is_no_tensor_is_refused(keep: int) -> None:
+def test_invalid_safetensors_are_refused(keep: int, tmp_path: Path) -> None:
     import torch
 
     data = tensor_bytes({"a": torch.ones(10)})
@@ -373,6 +700,9 @@ def test_what_is_no_tensor_is_refused(keep: int) -> None:
         read_tensors(data[:keep], "here")
     with pytest.raises(VHEError, match="here"):
         read_tensors(b"\xff" * len(data), "here")
+    (tmp_path / "tensors").write_bytes(data[:keep])
+    with pytest.raises(VHEError, match="here"):
+        read_tensors(tmp_path / "tensors", "here")
 
 
 # --- ids and labels
@@ -389,7 +719,7 @@ keys = st.recursive(plain_keys, lambda inner: st.lists(inner, max_size=3).map(tu
 
 
 def alike(one: object, other: object) -> bool:
-    """Equal and of one type, all the way down; a NaN is like a NaN, 0.0 is not like -0.0."""
+    """Equal with equal types, recursively; NaN equals NaN, and 0.0 differs from -0.0."""
     if type(one) is not type(other):
         return False
     if isinstance(one, tuple):
@@ -402,7 +732,7 @@ def alike(one: object, other: object) -> bool:
 
 
 @given(keys)
-def test_keys_come_back(key: object) -> None:
+def test_keys_round_trip(key: object) -> None:
     assert alike(decode_key(encode_key(key)), key)
     assert alike(decode_key(json.loads(json.dumps(encode_key(key)))), key)
 
@@ -417,7 +747,7 @@ def test_different_keys_stay_different(one: object, other: object) -> None:
     ("value", "plain"),
     [(np.int64(3), 3), (np.float64(0.1), 0.1), (np.bool_(True), True), (np.str_("a"), "a")],
 )
-def test_numbers_of_numpy_become_plain(value: np.generic, plain: object) -> None:
+def test_numpy_scalars_become_python_scalars(value: np.generic, plain: object) -> None:
     assert alike(decode_key(encode_key(value)), plain)
     assert alike(decode_key(encode_key((value,))), (plain,))
 
@@ -426,7 +756,7 @@ def test_numbers_of_numpy_become_plain(value: np.generic, plain: object) -> None
 def test_a_key_that_cannot_be_saved(key: object) -> None:
     with pytest.raises(VHEError) as refused:
         encode_key(key)
-    said = str(refused.value)
-    assert "cannot be saved" in said
-    assert "\n" not in said
-    assert repr(key[1] if isinstance(key, tuple) else key) in said
+    message = str(refused.value)
+    assert "cannot be saved" in message
+    assert "\n" not in message
+    assert repr(key[1] if isinstance(key, tuple) else key) in message

@@ -1,5 +1,8 @@
-"""The short form of each test runs with all others; `make torture` sets VHE_TORTURE, which takes
-the long counts and writes what was measured to results/reliability/."""
+"""Reliability tests in a short form, and in a long form for `make torture`.
+
+`make torture` sets VHE_TORTURE: the tests then use the larger counts and write their figures to
+results/reliability/.
+"""
 
 import json
 import os
@@ -9,26 +12,64 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from vhe.estimators import Estimator
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reliability"
 LONG = bool(os.environ.get("VHE_TORTURE"))
-# Programs that tests run in processes of their own, and what these import.
+# programs that tests run in separate processes, and modules that these import
 collect_ignore = ["attacks.py", "forked.py", "fuzz.py", "hard.py", "kill.py", "report.py"]
+
+TEXT = {"max_words": 16, "min_count": 1, "validation": 0.1}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "graph": TEXT
+    | {"latent_dim": 16, "step_links": 32, "max_steps": 8, "validate_every": 4, "patience": 100},
+    "pair": TEXT
+    | {"word_dim": 8, "latent_dim": 8, "structure_dim": 8, "hidden_dim": 8}
+    | {"kernels": 4, "kernel_width": 3, "batch_size": 16, "near_pairs": 8}
+    | {"steps": 8, "warmup": 2, "contexts": 2},
+}
+
+
+@pytest.fixture(scope="session")
+def small_settings() -> dict[str, dict[str, Any]]:
+    """Settings of each model with which a fit takes a fraction of a second."""
+    return SETTINGS
+
+
+@pytest.fixture(params=sorted(SETTINGS))
+def model(request: pytest.FixtureRequest) -> str:
+    """The name of a model, graph or pair."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def new_estimator() -> Callable[..., "Estimator"]:
+    """Creates an estimator, not fitted, from the name of the model and changed settings."""
+
+    def create(model: str, **changes: Any) -> "Estimator":
+        from vhe.estimators import VHE, PairVHE
+
+        settings = {"random_state": 3, "threads": 1, "verbose": False, **SETTINGS[model]}
+        return (VHE if model == "graph" else PairVHE)(**(settings | changes))
+
+    return create
 
 
 @pytest.fixture
 def times() -> Callable[[int, int], int]:
-    """How often to do something: the first number in the short form, the second in the long."""
+    """Selects a count: the first in the short form, the second in the long form."""
     return lambda short, long: long if LONG else short
 
 
 @pytest.fixture
 def figures(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """What a test measures; the long form keeps it under the name of the test."""
+    """The measurements of a test; the long form writes them to a file named after the test."""
     measured: dict[str, Any] = {}
     began = time.monotonic()
     yield measured
@@ -43,7 +84,7 @@ def figures(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 def run_program() -> Callable[..., dict[str, Any]]:
-    """Run a program of this folder in a process of its own; the last line it prints is its JSON."""
+    """Runs a program of this folder in a separate process; the last line it prints is JSON."""
 
     def run(name: str, *arguments: object) -> dict[str, Any]:
         done = subprocess.run(
@@ -53,6 +94,7 @@ def run_program() -> Callable[..., dict[str, Any]]:
             text=True,
         )
         assert done.returncode == 0, done.stderr[-3000:]
-        return json.loads(done.stdout.splitlines()[-1])
+        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return result
 
     return run

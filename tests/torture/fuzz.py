@@ -1,9 +1,9 @@
-"""Mutate files of every format that is read, and read them: a network, or one sentence that names
-the file; no other exception, no crash, no hang, no memory beyond a bound.
+"""Mutation fuzzing of all readers: the result is a network or a one-line error that names the file;
+no other exception, no crash, no hang, bounded memory.
 
-    python fuzz.py FOLDER HOW_MANY SEED
+    python fuzz.py FOLDER COUNT SEED
 
-Batches run in forks, so that a crash or a hang costs one input and is told as such.
+Batches run in forked processes, so that a crash or a hang affects one input and is counted.
 """
 
 import json
@@ -22,12 +22,14 @@ import networkx
 import pyarrow.parquet
 
 from vhe.data.network import TextNetwork
-from vhe.data.readers.files import read_files, read_folder, write_files, write_folder, write_graphml
+from vhe.data.readers.cane import write_cane_folder
+from vhe.data.readers.graphml import write_graphml
+from vhe.data.readers.network_tables import write_tables
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 
 LOADED = (networkx, pyarrow.parquet)
-BATCH, HANG_SECONDS, MOST_MEGABYTES = 250, 5, 500
+BATCH, HANG_SECONDS, MAX_MEGABYTES = 250, 5, 500
 TEXTS = [
     "graph kernels, with commas", 'a "quoted" text', "naïve café 🙂👩‍👩‍👧", "مرحبا بالعالم",
     "图神经网络", "", "x" * 300, "line one\nline two", "tab\there", "\u202eright to left\u202c",
@@ -45,45 +47,45 @@ TOKENS = [
 
 
 def seeds(folder: Path) -> dict[str, dict[str, bytes]]:
-    """A sound network in each format: the files by their names."""
+    """Return a valid network in each format: file contents by file name."""
     labels = ["a", None, "b", "a", "b", None, "a", "b", "a", "🙂"]
     network = TextNetwork([f"v{k}" for k in range(10)], TEXTS, EDGES, labels)
-    made: dict[str, dict[str, bytes]] = {}
+    formats: dict[str, dict[str, bytes]] = {}
 
-    def keep(name: str) -> None:
-        made[name] = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    def collect(name: str) -> None:
+        formats[name] = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
         for path in folder.iterdir():
             path.unlink()
 
     for extension in ("csv", "tsv", "jsonl", "parquet"):
-        write_files(folder / f"v.{extension}", folder / f"e.{extension}", network)
-        keep(extension)
-    write_folder(folder, network)
-    keep("cane")
+        write_tables(folder / f"v.{extension}", folder / f"e.{extension}", network)
+        collect(extension)
+    write_cane_folder(folder, network)
+    collect("cane")
     write_graphml(folder / "g.graphml", network)
-    keep("graphml")
-    return made
+    collect("graphml")
+    return formats
 
 
 def mutated(data: bytes, others: list[bytes], draw: random.Random) -> bytes:
     for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
         a, b = sorted(draw.randrange(len(data) + 1) for _ in range(2))
         b = min(b, a + draw.choice((1, 4, 16, 64, 1000)))
-        way = draw.randrange(9)
-        if way == 0 and a < len(data):
+        mutation = draw.randrange(9)
+        if mutation == 0 and a < len(data):
             data = data[:a] + bytes([data[a] ^ 1 << draw.randrange(8)]) + data[a + 1 :]
-        elif way == 1:
+        elif mutation == 1:
             data = data[:a]
-        elif way == 2:
+        elif mutation == 2:
             data = data[:a] + data[b:]
-        elif way == 3:
+        elif mutation == 3:
             data = data[:a] + data[a:b] * draw.choice((2, 3, 100)) + data[b:]
-        elif way == 4:
+        elif mutation == 4:
             other = draw.choice(others)
             data = data[:a] + other[draw.randrange(len(other) + 1) :][:1000] + data[b:]
-        elif way == 5:
+        elif mutation == 5:
             data = data[:a] + draw.randbytes(draw.choice((1, 2, 8, 100))) + data[b:]
-        elif way == 6:
+        elif mutation == 6:
             lines = data.split(b"\n")
             draw.shuffle(lines)
             data = b"\n".join(lines)
@@ -92,105 +94,105 @@ def mutated(data: bytes, others: list[bytes], draw: random.Random) -> bytes:
     return data
 
 
-def one(folder: Path, made: dict[str, dict[str, bytes]], number: int, seed: int) -> str:
-    """Read one mutated input; what came of it."""
+def read_mutated(folder: Path, formats: dict[str, dict[str, bytes]], number: int, seed: int) -> str:
+    """Read one mutated input; return the outcome."""
     draw = random.Random(f"{seed}/{number}")
-    form = draw.choice(sorted(made))
-    files = dict(made[form])
-    others = [data for other in made.values() for data in other.values()]
+    form = draw.choice(sorted(formats))
+    files = dict(formats[form])
+    others = [data for other in formats.values() for data in other.values()]
     for name in draw.sample(sorted(files), draw.choice((1, 1, len(files)))):
         files[name] = mutated(files[name], others, draw)
     for name, data in files.items():
         (folder / name).write_bytes(data)
     try:
         if form == "cane":
-            network = read_folder(folder)
+            network = TextNetwork.from_folder(folder)
         elif form == "graphml":
-            network = read_files(folder / "g.graphml")
+            network = TextNetwork.from_files(folder / "g.graphml")
         else:
-            network = read_files(folder / f"v.{form}", folder / f"e.{form}")
+            network = TextNetwork.from_files(folder / f"v.{form}", folder / f"e.{form}")
         Corpus.build(network.texts)
         return "read"
     except VHEError as error:
-        said = str(error)
-        if "\n" in said or len(said) > 700 or not any(name in said for name in files):
-            return f"a poor message for input {number}: {said[:300]!r}"
-        named = re.search(r"\.(csv|tsv|jsonl|txt|graphml):\d+: |row \d+", said)
-        return "refused, with its line" if named else f"refused: {kind_of(said, folder)}"
+        message = str(error)
+        if "\n" in message or len(message) > 700 or not any(name in message for name in files):
+            return f"a poor message for input {number}: {message[:300]!r}"
+        named = re.search(r"\.(csv|tsv|jsonl|txt|graphml):\d+: |row \d+", message)
+        return "refused, with its line" if named else f"refused: {kind_of(message, folder)}"
     except BaseException:
         return f"input {number} ({form}): {traceback.format_exc()[-600:]}"
 
 
-def kind_of(said: str, folder: Path) -> str:
-    """The sentence without what differs from input to input."""
-    return re.sub(r"'[^']*'|\d+", "…", said.replace(str(folder), ""))[:70]
+def kind_of(message: str, folder: Path) -> str:
+    """Return the message without names and numbers, which differ between inputs."""
+    return re.sub(r"'[^']*'|\d+", "…", message.replace(str(folder), ""))[:70]
 
 
-def batch(folder: Path, made: dict[str, dict[str, bytes]], numbers: range, seed: int) -> None:
-    """In a fork: each number before its input is read, and what came of it after."""
-    with (folder.parent / "told").open("a") as told:
+def batch(folder: Path, formats: dict[str, dict[str, bytes]], numbers: range, seed: int) -> None:
+    """In a forked process: log the number of each input before reading it, and the outcome."""
+    with (folder.parent / "log").open("a") as log:
         for number in numbers:
-            told.write(json.dumps({"number": number}) + "\n")
-            told.flush()
-            # seconds of work: a machine that is busy elsewhere is no hang
+            log.write(json.dumps({"number": number}) + "\n")
+            log.flush()
+            # CPU time: a busy machine must not count as a hang
             signal.setitimer(signal.ITIMER_PROF, 2 * HANG_SECONDS)
             signal.alarm(120)
             began = time.process_time()
-            came = one(folder, made, number, seed)
+            outcome = read_mutated(folder, formats, number, seed)
             seconds = time.process_time() - began
-            told.write(json.dumps({"came": came, "seconds": seconds}) + "\n")
+            log.write(json.dumps({"outcome": outcome, "seconds": seconds}) + "\n")
         megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        told.write(json.dumps({"megabytes": megabytes}) + "\n")
+        log.write(json.dumps({"megabytes": megabytes}) + "\n")
 
 
 def fuzz(base: Path, count: int, seed: int) -> dict[str, object]:
     (base / "files").mkdir()
-    made = seeds(base / "files")
-    came: Counter[str] = Counter()
+    formats = seeds(base / "files")
+    outcomes: Counter[str] = Counter()
     problems: list[str] = []
     exceptions = hangs = crashes = 0
-    slowest = most = 0.0
+    slowest = peak = 0.0
     done = 0
     while done < count:
-        (base / "told").unlink(missing_ok=True)
+        (base / "log").unlink(missing_ok=True)
         numbers = range(done, min(done + BATCH, count))
         child = os.fork()
         if child == 0:
-            batch(base / "files", made, numbers, seed)
+            batch(base / "files", formats, numbers, seed)
             os._exit(0)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        for line in (base / "told").read_text().splitlines():
-            told = json.loads(line)
-            most = max(most, told.get("megabytes", 0))
-            if "number" in told:
-                done = told["number"] + 1
-            if "came" in told:
-                slowest = max(slowest, told["seconds"])
-                hangs += told["seconds"] > HANG_SECONDS
-                if told["came"].startswith(("input", "a poor message")):
+        for line in (base / "log").read_text().splitlines():
+            entry = json.loads(line)
+            peak = max(peak, entry.get("megabytes", 0))
+            if "number" in entry:
+                done = entry["number"] + 1
+            if "outcome" in entry:
+                slowest = max(slowest, entry["seconds"])
+                hangs += entry["seconds"] > HANG_SECONDS
+                if entry["outcome"].startswith(("input", "a poor message")):
                     exceptions += 1
-                    problems.append(told["came"])
+                    problems.append(entry["outcome"])
                 else:
-                    came[told["came"]] += 1
+                    outcomes[entry["outcome"]] += 1
         if status:
             stopped = status in (-signal.SIGPROF, -signal.SIGALRM)
             hangs += stopped
             crashes += not stopped
             problems.append(f"input {done - 1} ended its process with {status}")
-    if most > MOST_MEGABYTES:
-        problems.append(f"{most:.0f} MB")
+    if peak > MAX_MEGABYTES:
+        problems.append(f"{peak:.0f} MB")
     return {
         "inputs": count,
-        "read": came["read"],
-        "refused": sum(n for what, n in came.items() if what.startswith("refused")),
-        "refused_with_line": came["refused, with its line"],
+        "read": outcomes["read"],
+        "refused": sum(n for outcome, n in outcomes.items() if outcome.startswith("refused")),
+        "refused_with_line": outcomes["refused, with its line"],
         "uncaught": exceptions,
         "crashes": crashes,
         "hangs": hangs,
         "slowest_seconds": round(slowest, 2),
-        "most_megabytes": round(most),
+        "most_megabytes": round(peak),
         "problems": problems[:20],
-        "without_line": dict(came.most_common(25)),
+        "without_line": dict(outcomes.most_common(25)),
     }
 
 

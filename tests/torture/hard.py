@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from forked import measured
 
-from vhe.data.readers.files import read_files, read_folder
+from vhe.data.network import TextNetwork
 
 LOADED = networkx
 EDGES = "source,target\na,b\n"
@@ -121,9 +121,10 @@ def parquet_cases(folder: Path) -> Iterator[tuple[str, str]]:
 def read(folder: Path) -> Callable[[], object]:
     files = sorted(path.name for path in folder.iterdir())
     if "data.txt" in files:
-        return lambda: read_folder(folder)
+        return lambda: TextNetwork.from_folder(folder)
     edges, *vertices = (folder / name for name in files)
-    return lambda: read_files(vertices[0], edges) if vertices else read_files(edges)
+    paths = [vertices[0], edges] if vertices else [edges]
+    return lambda: TextNetwork.from_files(*paths)
 
 
 def main(base: Path, megabytes: int) -> dict[str, object]:

@@ -1,7 +1,9 @@
-"""Kill `vhe fit` with SIGKILL at random moments, do what a user would do then, and compare the
-model with that of a run that nobody disturbed.
+"""Kill `vhe fit` with SIGKILL at random moments, run it again with --resume, and compare the model
+with that of an undisturbed run.
 
-    python kill.py FOLDER HOW_OFTEN SEED
+    python kill.py FOLDER RUNS SEED SETTINGS
+
+SETTINGS are those of each model, as JSON.
 """
 
 import hashlib
@@ -12,6 +14,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pyarrow.parquet
@@ -20,103 +23,106 @@ import torch._dynamo
 import vhe.estimators
 from vhe.cli import main
 from vhe.data.network import TextNetwork
-from vhe.data.readers.files import write_files
+from vhe.data.readers.network_tables import write_tables
 from vhe.errors import VHEError
 from vhe.storage.folder import read_folder
 
-# What the command imports on its way is here already: each run is a fork of this process.
-LOADED = (pyarrow.parquet, torch._dynamo, vhe.estimators)
-SETTINGS = [
-    *("max_words=12", "min_count=1", "kernels=4", "kernel_width=3", "batch_size=16", "steps=16"),
-    *("word_dim=8", "latent_dim=8", "structure_dim=8", "hidden_dim=8", "contexts=2"),
-    *("validate_every=4", "patience=100", "validation=0.1"),
-]
-SHAPES = (["structure=joint"], ["structure=learned", "shared_posterior=false"])
-OFTEN = (["checkpoint_minutes=1e-9"], ["checkpoint_epochs=1"], ["checkpoint_epochs=3"])
+# Each run is a fork of this process, which has already imported what the command needs.
+IMPORTED = (pyarrow.parquet, torch._dynamo, vhe.estimators)
+STEPS = {"graph": {"max_steps": 16}, "pair": {"steps": 16}}
+CHECKPOINT_MINUTES = ("0", "0.0005", "0.002")
 
 
-def network(folder: Path) -> list[str]:
-    """A small network of two topics in files, and how the command is told of it."""
+def write_network(folder: Path) -> list[str]:
+    """Write a small network of two topics; return the options that name its files."""
     draw = random.Random(5)
     texts = [" ".join(f"t{i % 2}w{draw.randrange(9)}" for _ in range(8)) for i in range(40)]
     edges = [(i, (i + 2 * draw.randrange(1, 9)) % 40) for i in range(40) for _ in range(2)]
     files = folder / "vertices.csv", folder / "edges.csv"
-    write_files(*files, TextNetwork([f"v{i}" for i in range(40)], texts, edges))
+    write_tables(*files, TextNetwork([f"v{i}" for i in range(40)], texts, edges))
     return ["--vertices", str(files[0]), "--edges", str(files[1])]
 
 
 def start(arguments: list[str], log: Path) -> int:
-    """Run the command in a fork; returns its process number."""
+    """Run the command in a fork; return its process id."""
     child = os.fork()
     if child == 0:
-        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         status = 70
         try:
             status = main(arguments)
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
         finally:
             os._exit(status)
     return child
 
 
-def status_of(child: int) -> int:
+def exit_status(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def digest(model: Path) -> str:
-    """Of the weights and the embedding; what is in the other files tells the time as well."""
-    weights = read_folder(model, "model")["weights.safetensors"]
-    config = json.loads((model / "config.json").read_bytes())
-    for name in ("checkpoint_minutes", "checkpoint_epochs"):
-        del config["config"][name]
-    return hashlib.sha256(weights + json.dumps(config).encode()).hexdigest()
+    """Checksum of weights, embedding and settings; other files contain times."""
+    files = read_folder(model, "model")
+    return hashlib.sha256(files["weights.safetensors"] + files["config.json"]).hexdigest()
 
 
 def trial(folder: Path, fit: list[str], seconds: float, kills: int, draw: random.Random) -> int:
-    """Kill a run up to ``kills`` times, then let it come to its end; how often it was killed."""
+    """Kill a run up to ``kills`` times, then let it finish; return how often it was killed."""
     model, log = folder / "model", folder / "log"
-    kept = folder / "model.training", folder / ".model.training.previous"
+    checkpoints = folder / "model.training", folder / ".model.training.previous"
     folder.mkdir()
     killed = 0
     for attempt in range(kills + 1):
-        resume = any(place.exists() for place in kept)
+        resume = any(path.exists() for path in checkpoints)
         if model.exists() and not resume:
-            break  # it had come to its end
+            break  # it has finished
         child = start([*fit, "--out", str(model), *(["--resume"] * resume)], log)
         if attempt < kills:
             time.sleep(draw.uniform(0, seconds))
             os.kill(child, signal.SIGKILL)
-        status = status_of(child)
+        status = exit_status(child)
         killed += status == -signal.SIGKILL
         if status not in (0, -signal.SIGKILL):
             raise VHEError(log.read_text()[-2000:])
     return killed
 
 
-def torture(base: Path, often: int, seed: int) -> dict[str, object]:
-    source, draw = network(base), random.Random(seed)
-    undisturbed, seconds = [], 0.0
-    for k, shape in enumerate(SHAPES):
+def torture(
+    base: Path, count: int, seed: int, models: dict[str, dict[str, object]]
+) -> dict[str, object]:
+    source, draw = write_network(base), random.Random(seed)
+    commands: dict[str, list[str]] = {}
+    undisturbed: dict[str, str] = {}
+    seconds = 0.0
+    for model, settings in models.items():
+        changes = [f"{name}={value}" for name, value in (settings | STEPS[model]).items()]
+        commands[model] = ["fit", *source, "--model", model, "--seed", "1", "--threads", "1"]
+        commands[model] += ["--set", *changes, "--checkpoint-minutes"]
         began = time.monotonic()
-        model = base / f"undisturbed{k}"
-        fit = ["fit", *source, "--seed", "1", "--threads", "1", "--set", *SETTINGS, *shape]
-        assert status_of(start([*fit, *OFTEN[0], "--out", str(model)], base / "log")) == 0
+        out = base / f"undisturbed-{model}"
+        log = base / "log"
+        assert exit_status(start([*commands[model], "0", "--out", str(out)], log)) == 0, (
+            log.read_text()
+        )
         seconds = max(seconds, time.monotonic() - began)
-        undisturbed.append(digest(model))
+        undisturbed[model] = digest(out)
     runs = tries = identical = unreadable = kills = 0
     problems: list[str] = []
-    while runs < often and not problems:
-        which, folder = runs % len(SHAPES), base / str(tries)
-        fit = ["fit", *source, "--seed", "1", "--threads", "1"]
-        fit += ["--set", *SETTINGS, *SHAPES[which], *draw.choice(OFTEN)]
+    while runs < count and not problems:
+        model, folder = sorted(models)[runs % len(models)], base / str(tries)
+        fit = [*commands[model], draw.choice(CHECKPOINT_MINUTES)]
         tries, killed = tries + 1, 0
         try:
             killed = trial(folder, fit, seconds, draw.choice((1, 1, 1, 2, 3)), draw)
-            if not killed:  # it was over before its moment came
+            if not killed:  # it finished before the signal
                 shutil.rmtree(folder)
                 continue
-            same = digest(folder / "model") == undisturbed[which]
+            same = digest(folder / "model") == undisturbed[model]
             identical += same
             problems += [] if same else [f"{folder}: other weights"]
         except VHEError as error:
@@ -136,4 +142,5 @@ def torture(base: Path, often: int, seed: int) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(torture(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
+    folder, runs, seed, settings = sys.argv[1:]
+    print(json.dumps(torture(Path(folder), int(runs), int(seed), json.loads(settings))))

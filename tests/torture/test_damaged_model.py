@@ -1,4 +1,4 @@
-"""A model folder that is not as it was written, or that was written to do harm, is refused."""
+"""Damaged and malicious model folders are refused."""
 
 import os
 import random
@@ -8,14 +8,20 @@ from typing import Any
 
 import pytest
 
+from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
-from vhe.estimators import VHE
+from vhe.estimators import Estimator, load_model
 
 
 @pytest.fixture
-def saved(fitted: VHE, tmp_path: Path) -> Path:
-    fitted.save(tmp_path / "model")
-    return tmp_path / "model"
+def saved(
+    network: TextNetwork, new_estimator: Callable[..., Estimator], tmp_path: Path
+) -> dict[str, Path]:
+    """A model folder of each model, by its name."""
+    folders = {model: tmp_path / model for model in ("graph", "pair")}
+    for model, folder in folders.items():
+        new_estimator(model).fit(network).save(folder)
+    return folders
 
 
 def truncated(data: bytes, draw: random.Random) -> bytes:
@@ -30,35 +36,36 @@ def one_bit_flipped(data: bytes, draw: random.Random) -> bytes:
 
 @pytest.mark.parametrize("damage", [truncated, one_bit_flipped])
 def test_damage(
-    saved: Path,
+    saved: dict[str, Path],
     damage: Callable[[bytes, random.Random], bytes],
     times: Callable[[int, int], int],
     figures: dict[str, Any],
 ) -> None:
-    """A file at random, the small ones as often as the large: none is loaded."""
+    """Each file is damaged equally often, whatever its size."""
     draw, count, refused = random.Random(1), times(60, 1000), 0
-    names = sorted(os.listdir(saved))
+    paths = [folder / name for folder in saved.values() for name in sorted(os.listdir(folder))]
     for k in range(count):
-        path = saved / names[k % len(names)]
+        path = paths[k % len(paths)]
         data = path.read_bytes()
         path.write_bytes(damage(data, draw))
-        with pytest.raises(VHEError, match=str(saved)):
-            VHE.load(saved)
+        with pytest.raises(VHEError, match=str(path.parent)):
+            load_model(path.parent)
         refused += 1
         path.write_bytes(data)
-    VHE.load(saved)
+    for folder in saved.values():
+        load_model(folder)
     figures |= {"damaged": count, "refused": refused}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_attacks(
-    saved: Path,
+    saved: dict[str, Path],
     run_program: Callable[..., dict[str, Any]],
     times: Callable[[int, int], int],
     figures: dict[str, Any],
     tmp_path: Path,
 ) -> None:
-    """Each is refused within a second and 200 MB; nothing is executed, nothing is written."""
+    """Each is refused within one second and 200 MB; nothing is executed or written."""
     (tmp_path / "attacks").mkdir()
-    figures |= run_program("attacks.py", saved, tmp_path / "attacks", times(3, 1))
+    figures |= run_program("attacks.py", saved["pair"], tmp_path / "attacks", times(3, 1))
     assert figures["problems"] == []

@@ -1,5 +1,5 @@
-"""When the disk is full, read-only or gone, training ends with one sentence, or goes on; what was
-kept last can be read, and with room on the disk it goes on to the same weights."""
+"""On a full, read-only or missing disk training continues without checkpoints, and a run that is
+resumed from the last complete checkpoint has the same result."""
 
 import contextlib
 import json
@@ -7,27 +7,31 @@ import os
 import random
 import shutil
 import subprocess
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from torch import Tensor
 
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
-from vhe.estimators import VHE
-from vhe.pair.training import Trainer
+from vhe.estimators import Estimator
+from vhe.runtime.loop import TrainingState
 from vhe.storage.folder import MANIFEST, read_folder, write_folder
+from vhe.storage.training_state import STATE, TrainingCheckpoint
 
 resource = pytest.importorskip("resource")
 
-SETTINGS: dict[str, Any] = {"steps": 8, "validate_every": 4, "checkpoint_minutes": 1e-9}
+New = Callable[..., Estimator]
+EVERY_STEP = 0.0  # minutes between checkpoints
 
 
 @contextlib.contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
-    """Inside, no file can grow beyond ``size`` bytes: the write fails as on a full disk."""
+    """Let every write beyond ``size`` bytes of a file fail, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -36,71 +40,84 @@ def file_size_limit(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def readable(folder: Path) -> int:
-    """The step of the training that is kept in a folder; it has to be readable."""
-    return int(json.loads(read_folder(folder, "training")["training.json"])["state"]["step"])
+def saved_step(folder: Path) -> int:
+    """The step of the checkpoint in a folder, which must be readable."""
+    return int(json.loads(read_folder(folder, "training")[STATE])["state"]["step"])
 
 
 def test_disk_full(
     network: TextNetwork,
-    new: Callable[..., VHE],
+    new_estimator: New,
     times: Callable[[int, int], int],
     figures: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """From a random step on, files can only grow to a random size."""
-    wanted = new(**SETTINGS).fit(network).embedding_
+    """From a random step on, files can grow only to a random size."""
+    models = ("graph", "pair")
+    expected = {model: new_estimator(model).fit(network).embedding_ for model in models}
     rounds, draw = times(4, 50), random.Random(3)
     survived = 0
     for k in range(rounds):
-        folder, full_at = tmp_path / f"training{k}", draw.randrange(1, 8)
-        honest, kept = Trainer.keep, [0]
+        model, full_at = models[k % 2], draw.randrange(1, 8)
+        folder, size = tmp_path / f"training{k}", draw.randrange(2_000)
+        genuine = TrainingCheckpoint.save
 
-        def keep(trainer: Trainer, full_at=full_at, honest=honest, kept=kept) -> None:
-            full = trainer.state.step >= full_at
-            with file_size_limit(draw.randrange(20_000)) if full else contextlib.nullcontext():
-                honest(trainer)
-            kept.append(trainer.state.step)
+        def save(
+            checkpoint: TrainingCheckpoint,
+            state: TrainingState,
+            tensors: dict[str, Tensor],
+            full_at: int = full_at,
+            size: int = size,
+            genuine: Callable[..., None] = genuine,
+        ) -> None:
+            full = state.step >= full_at
+            with file_size_limit(size) if full else contextlib.nullcontext():
+                genuine(checkpoint, state, tensors)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(Trainer, "keep", keep)
-            with pytest.raises(VHEError, match="File too large") as refused:
-                new(**SETTINGS).fit(network, checkpoint=folder)
-        said = str(refused.value)
-        assert str(folder) in said
-        assert "\n" not in said
-        resume = kept[-1] > 0
-        assert os.listdir(tmp_path) == ([folder.name] if resume else [])  # no rubbish is left
+        with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            patch.setattr(TrainingCheckpoint, "save", save)
+            fitted = new_estimator(model).fit(
+                network, checkpoint=folder, checkpoint_minutes=EVERY_STEP
+            )
+        messages = [str(w.message) for w in caught if "no checkpoint" in str(w.message)]
+        assert len(messages) == 1
+        assert "File too large" in messages[0]
+        assert str(folder) in messages[0]
+        assert "\n" not in messages[0]
+        continued = bool(np.array_equal(fitted.embedding_, expected[model]))
+        resume = full_at > 1
+        assert os.listdir(tmp_path) == ([folder.name] if resume else [])  # no temporary files
         if resume:
-            assert readable(folder) == kept[-1]
-        again = new(**SETTINGS).fit(network, checkpoint=folder, resume=resume)
-        survived += bool(np.array_equal(again.embedding_, wanted))
+            assert saved_step(folder) == full_at - 1
+        again = new_estimator(model).fit(network, checkpoint=folder, resume=resume)
+        survived += continued and bool(np.array_equal(again.embedding_, expected[model]))
         shutil.rmtree(folder)
     figures |= {"rounds": rounds, "survived": survived}
     assert survived == rounds
 
 
-def test_a_file_system_that_is_full(tmp_path: Path) -> None:
-    """A real one, where it may be mounted."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(place)]
+def test_a_full_file_system(tmp_path: Path) -> None:
+    """A real one, where mounting is permitted."""
+    mounted = tmp_path / "small"
+    mounted.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mounted)]
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("needs the right to mount")
     try:
-        write_folder(place / "model", {"a": b"a" * 60_000}, "model")
+        write_folder(mounted / "model", {"a": b"a" * 60_000}, "model")
         with pytest.raises(VHEError, match="No space left on device"):
-            write_folder(place / "model", {"a": b"b" * 300_000}, "model")
-        assert read_folder(place / "model", "model") == {"a": b"a" * 60_000}
-        assert os.listdir(place) == ["model"]
-        write_folder(place / "model", {"a": b"c" * 60_000}, "model")
-        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+            write_folder(mounted / "model", {"a": b"b" * 300_000}, "model")
+        assert read_folder(mounted / "model", "model") == {"a": b"a" * 60_000}
+        assert os.listdir(mounted) == ["model"]
+        write_folder(mounted / "model", {"a": b"c" * 60_000}, "model")
+        subprocess.run(["mount", "-o", "remount,ro", str(mounted)], check=True)
         with pytest.raises(VHEError, match="Read-only file system"):
-            write_folder(place / "model", {"a": b"d"}, "model")
-        assert read_folder(place / "model", "model") == {"a": b"c" * 60_000}
+            write_folder(mounted / "model", {"a": b"d"}, "model")
+        assert read_folder(mounted / "model", "model") == {"a": b"c" * 60_000}
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", str(mounted)], check=True)
 
 
 @pytest.mark.skipif(getattr(os, "geteuid", lambda: 0)() == 0, reason="root may write anywhere")
@@ -115,42 +132,48 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
-def remove(place: Path) -> None:
-    shutil.rmtree(place)
+def remove(parent: Path) -> None:
+    shutil.rmtree(parent)
 
 
-def replace_by_a_file(place: Path) -> None:
-    shutil.rmtree(place)
-    place.write_text("somebody's")
+def replace_by_a_file(parent: Path) -> None:
+    shutil.rmtree(parent)
+    parent.write_text("a file of somebody else")
 
 
-def take_the_manifest(place: Path) -> None:
-    (place / "kept" / MANIFEST).unlink()
+def remove_the_manifest(parent: Path) -> None:
+    (parent / "training" / MANIFEST).unlink()
 
 
-@pytest.mark.parametrize("harm", [remove, replace_by_a_file, take_the_manifest])
-def test_the_folder_is_taken_away(
+@pytest.mark.parametrize("harm", [remove, replace_by_a_file, remove_the_manifest])
+def test_the_folder_disappears_during_training(
     network: TextNetwork,
-    new: Callable[..., VHE],
+    new_estimator: New,
+    model: str,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     harm: Callable[[Path], None],
 ) -> None:
-    """A folder that is gone is made anew; what is somebody else's is left alone, and said."""
-    honest, place = Trainer.keep, tmp_path / "place"
+    """A missing folder is created again; files of others are left unchanged, with a warning."""
+    genuine, parent = TrainingCheckpoint.save, tmp_path / "parent"
+    expected = new_estimator(model).fit(network).embedding_
 
-    def keep(trainer: Trainer) -> None:
-        if trainer.state.step == 3:
-            harm(place)
-        honest(trainer)
+    def save(
+        checkpoint: TrainingCheckpoint, state: TrainingState, tensors: dict[str, Tensor]
+    ) -> None:
+        if state.step == 3:
+            harm(parent)
+        genuine(checkpoint, state, tensors)
 
-    monkeypatch.setattr(Trainer, "keep", keep)
-    model = new(**SETTINGS)
+    monkeypatch.setattr(TrainingCheckpoint, "save", save)
+    options: dict[str, Any] = {"checkpoint": parent / "training", "checkpoint_minutes": EVERY_STEP}
+    estimator = new_estimator(model)
     if harm is remove:
-        model.fit(network, checkpoint=place / "kept")
-        assert readable(place / "kept") == 8
+        estimator.fit(network, **options)
+        assert saved_step(parent / "training") == 8
     else:
-        with pytest.raises(VHEError, match="kept"):
-            model.fit(network, checkpoint=place / "kept")
+        with pytest.warns(UserWarning, match="no checkpoint at step 3"):
+            estimator.fit(network, **options)
     if harm is replace_by_a_file:
-        assert place.read_text() == "somebody's"
+        assert parent.read_text() == "a file of somebody else"
+    np.testing.assert_array_equal(estimator.embedding_, expected)

@@ -1,5 +1,6 @@
-"""Whenever training is killed, it goes on to the same weights."""
+"""A training run that is killed at any moment can be resumed to the same weights."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +15,10 @@ def test_killed_at_random_moments(
     run_program: Callable[..., dict[str, Any]],
     times: Callable[[int, int], int],
     figures: dict[str, Any],
+    small_settings: dict[str, dict[str, Any]],
     tmp_path: Path,
 ) -> None:
     runs = times(2, 200)
-    figures |= run_program("kill.py", tmp_path, runs, 0)
+    figures |= run_program("kill.py", tmp_path, runs, 0, json.dumps(small_settings))
     assert figures["problems"] == []
     assert (figures["identical"], figures["unreadable"]) == (runs, 0)

@@ -1,4 +1,4 @@
-"""Nothing asks the network for anything, unless a dataset is asked for by its name."""
+"""No command makes external requests, except to download a named dataset."""
 
 import socket
 from pathlib import Path
@@ -8,30 +8,30 @@ import pytest
 
 from vhe.cli import main
 from vhe.data.network import TextNetwork
-from vhe.data.readers.files import write_files
+from vhe.data.readers.network_tables import write_tables
 
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """No socket can be connected nor a name looked up; what was asked for is listed."""
-    asked: list[object] = []
+    """Block connections and name lookups; return the list of attempts."""
+    attempts: list[object] = []
 
     def refuse(*arguments: object, **options: object) -> NoReturn:
-        asked.append(arguments)
+        attempts.append(arguments)
         raise OSError(101, "Network is unreachable")
 
     for name in ("connect", "connect_ex", "sendto", "bind"):
         monkeypatch.setattr(socket.socket, name, refuse)
     for name in ("create_connection", "getaddrinfo", "gethostbyname"):
         monkeypatch.setattr(socket, name, refuse)
-    return asked
+    return attempts
 
 
 def test_fit_embed_and_score_without_a_network(
     network: TextNetwork, tiny: dict[str, Any], tmp_path: Path, no_network: list[object]
 ) -> None:
     files = tmp_path / "vertices.csv", tmp_path / "edges.csv"
-    write_files(*files, network)
+    write_tables(*files, network)
     model = str(tmp_path / "model")
     settings = [f"{name}={value}" for name, value in (tiny | {"steps": 2}).items()]
     source = ["--vertices", str(files[0]), "--edges", str(files[1])]
@@ -43,10 +43,10 @@ def test_fit_embed_and_score_without_a_network(
     assert no_network == []
 
 
-def test_the_guard_would_notice(
+def test_downloading_a_dataset_is_attempted_and_fails_with_one_line(
     no_network: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any
 ) -> None:
-    """A dataset that is asked for is the one thing that is fetched; without a network, one line."""
+    """Shows that the fixture notices requests, too."""
     monkeypatch.setenv("VHE_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("VHE_CACHE", str(tmp_path))
     assert main(["data", "cora"]) == 2

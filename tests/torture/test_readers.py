@@ -1,4 +1,4 @@
-"""Whatever a file holds, it is read or refused by one sentence that names it."""
+"""Any content of a file is read, or refused by a one-line error that names the file."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vhe.data.readers.files import read_files, read_folder
+from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -42,7 +42,7 @@ def test_hard_inputs(
     assert figures["problems"] == []
 
 
-# --- files that people could have made
+# --- unusual but well-formed files
 
 any_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 ODD = ["", " ", "\ufeff", '"', "a,b", "\r\n", "\u202eab", "👩‍👩‍👧", "\x85"]
@@ -53,29 +53,31 @@ pairs = st.lists(st.tuples(ids, ids), max_size=6)
 quick = settings(max_examples=60, deadline=None)
 
 
-def outcome(read: Callable[[], Any], where: Path) -> None:
-    said = ""
+def assert_read_or_refused(read: Callable[[], Any], where: Path) -> None:
+    message = ""
     try:
         network = read()
     except VHEError as error:
-        said = str(error)
-    assert (str(where) in said and "\n" not in said) or len(network.ids) > 0
+        message = str(error)
+    assert (str(where) in message and "\n" not in message) or len(network.ids) > 0
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("odd")
 
 
 @quick
 @given(vertices=rows, edges=pairs, bom=st.booleans(), end=st.sampled_from(["\n", "\r\n", "\r"]))
-def test_any_csv(vertices: list[Any], edges: list[Any], bom: bool, end: str, place: Path) -> None:
+def test_any_csv(vertices: list[Any], edges: list[Any], bom: bool, end: str, folder: Path) -> None:
     for name, head, body in (("v", ("id", "text"), vertices), ("e", ("source", "target"), edges)):
-        made = io.StringIO()
-        csv.writer(made, lineterminator=end).writerows([head, *body])
-        data = ("\ufeff" * bom + made.getvalue()).encode()
-        (place / f"{name}.csv").write_bytes(data)
-    outcome(lambda: read_files(place / "v.csv", place / "e.csv"), place)
+        content = io.StringIO()
+        csv.writer(content, lineterminator=end).writerows([head, *body])
+        data = ("\ufeff" * bom + content.getvalue()).encode()
+        (folder / f"{name}.csv").write_bytes(data)
+    assert_read_or_refused(
+        lambda: TextNetwork.from_files(folder / "v.csv", folder / "e.csv"), folder
+    )
 
 
 anything = st.recursive(
@@ -90,12 +92,14 @@ documents = st.lists(
 
 @quick
 @given(vertices=documents, edges=pairs, ascii=st.booleans())
-def test_any_jsonl(vertices: list[Any], edges: list[Any], ascii: bool, place: Path) -> None:
+def test_any_jsonl(vertices: list[Any], edges: list[Any], ascii: bool, folder: Path) -> None:
     lines = [json.dumps(document, ensure_ascii=ascii) for document in vertices]
-    (place / "v.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "v.jsonl").write_text("\n".join(lines), encoding="utf-8")
     lines = [json.dumps({"source": a, "target": b}) for a, b in edges]
-    (place / "e.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    outcome(lambda: read_files(place / "v.jsonl", place / "e.jsonl"), place)
+    (folder / "e.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert_read_or_refused(
+        lambda: TextNetwork.from_files(folder / "v.jsonl", folder / "e.jsonl"), folder
+    )
 
 
 numbers = st.integers(-1, 7).map(str) | odd_text
@@ -103,11 +107,11 @@ numbers = st.integers(-1, 7).map(str) | odd_text
 
 @quick
 @given(texts=st.lists(odd_text, max_size=6), edges=st.lists(st.lists(numbers, max_size=3)))
-def test_any_cane(texts: list[str], edges: list[list[str]], place: Path) -> None:
-    (place / "data.txt").write_text("\n".join(texts), encoding="utf-8", newline="")
+def test_any_cane(texts: list[str], edges: list[list[str]], folder: Path) -> None:
+    (folder / "data.txt").write_text("\n".join(texts), encoding="utf-8", newline="")
     lines = "\n".join(map(" ".join, edges))
-    (place / "graph.txt").write_text(lines, encoding="utf-8", newline="")
-    outcome(lambda: read_folder(place), place)
+    (folder / "graph.txt").write_text(lines, encoding="utf-8", newline="")
+    assert_read_or_refused(lambda: TextNetwork.from_folder(folder), folder)
 
 
 @quick
@@ -117,6 +121,6 @@ def test_any_cane(texts: list[str], edges: list[list[str]], place: Path) -> None
      "<key id='t' for='node' attr.name='text' attr.type='string'/>", "<data key='t'>", "</data>",
      "<port name='p'/>", "&amp;", "text", "<?xml version='1.0' encoding='utf-16'?>", "<!-- -->"]
 ), max_size=12).map("".join))  # fmt: skip
-def test_any_graphml(content: str, place: Path) -> None:
-    (place / "g.graphml").write_text(content, encoding="utf-8", newline="")
-    outcome(lambda: read_files(place / "g.graphml"), place)
+def test_any_graphml(content: str, folder: Path) -> None:
+    (folder / "g.graphml").write_text(content, encoding="utf-8", newline="")
+    assert_read_or_refused(lambda: TextNetwork.from_files(folder / "g.graphml"), folder)

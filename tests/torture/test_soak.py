@@ -1,4 +1,4 @@
-"""`vhe serve` answers right and wrong questions for a long time, and its memory stays as it was."""
+"""`vhe serve` answers valid and invalid requests for a long time without growing in memory."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn")
 if not Path("/proc/self/status").exists():
     pytest.skip("memory is read from /proc", allow_module_level=True)
 
-Question = tuple[str, str, str | None, int]  # method, path, body, the status it should have
+Request = tuple[str, str, str | None, int]  # method, path, body, expected status
 
 
 @pytest.fixture
@@ -28,21 +28,21 @@ def server(
     fitted: VHE, times: Callable[[int, int], int], tmp_path: Path
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
     if not times(0, 1):
-        pytest.skip("tests/serve asks the same in short")
+        pytest.skip("tests/web sends the same requests once")
     fitted.save(tmp_path / "model")
     command = [sys.executable, "-m", "vhe", "serve", str(tmp_path / "model"), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        said = ""
-        while not (found := re.search(r"http://127.0.0.1:(\d+)/", said)):
+        printed = ""
+        while not (found := re.search(r"http://127.0.0.1:(\d+)/", printed)):
             line = process.stderr.readline()
-            assert line, said
-            said += line
+            assert line, printed
+            printed += line
         yield process, int(found[1])
         process.terminate()
 
 
-def question(draw: random.Random, n: int) -> Question:
+def random_request(draw: random.Random, n: int) -> Request:
     a, b = draw.randrange(n), draw.randrange(n)
     words = " ".join(f"t{draw.randrange(5)}w{draw.randrange(10)}" for _ in range(20))
     text = json.dumps({"text": words, "k": draw.randrange(1, 20)})
@@ -61,7 +61,7 @@ def question(draw: random.Random, n: int) -> Question:
             ("GET", "/api/vertices/seven", None, 422),
             ("GET", f"/nothing/{a}", None, 404),
             ("POST", "/api/texts", text[: draw.randrange(len(text))], 422),
-            ("POST", "/api/texts", json.dumps({"text": "unheard of"}), 422),
+            ("POST", "/api/texts", json.dumps({"text": "unknown words"}), 422),
             ("POST", "/api/texts", json.dumps({"text": "x" * 2**21}), 413),
         ]
     )
@@ -83,28 +83,28 @@ def test_server_soak(
     seconds, draw = 600, random.Random(0)
     failures: list[str] = []
     began = time.monotonic()
-    asked, warm = 0, 0.0
+    requests, warm = 0, 0.0
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     while (passed := time.monotonic() - began) < seconds:
         if not warm and passed > seconds / 10:
             warm = megabytes(process)
-        method, path, body, wanted = question(draw, len(fitted.network_))
-        asked += 1
+        method, path, body, expected = random_request(draw, len(fitted.network_))
+        requests += 1
         try:
             headers = {"Content-Type": "application/json"} if body is not None else {}
             connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            answer.read()
-            if answer.status != wanted:
-                failures.append(f"{method} {path}: {answer.status} instead of {wanted}")
+            response = connection.getresponse()
+            response.read()
+            if response.status != expected:
+                failures.append(f"{method} {path}: {response.status} instead of {expected}")
         except (OSError, http.client.HTTPException) as error:
-            if wanted != 413:  # who sends too much may be cut off
+            if expected != 413:  # the connection may be closed while a large body is sent
                 failures.append(f"{method} {path}: {error!r}")
             connection.close()
     ended = megabytes(process)
     figures |= {
         "minutes": round(seconds / 60, 2),
-        "questions": asked,
+        "questions": requests,
         "failures": len(failures),
         "megabytes_warm": round(warm),
         "megabytes_at_the_end": round(ended),

@@ -1,4 +1,5 @@
-"""Two commands that write one folder at once: one wins, the other says so; none reads a mixture."""
+"""Of two processes that write one folder one is refused; none reads a mixture, and processes that
+write different folders do not disturb each other."""
 
 import json
 import os
@@ -13,35 +14,60 @@ import pytest
 
 from vhe.cli import main
 from vhe.data.network import TextNetwork
-from vhe.data.readers.files import write_files
+from vhe.data.readers.network_tables import write_tables
 from vhe.errors import VHEError
-from vhe.estimators import VHE
-from vhe.pair.training import Trainer
-from vhe.storage.folder import folder_lock, read_folder, write_folder
+from vhe.estimators import Estimator, load_model
+from vhe.graph.training import GraphTrainer
+from vhe.storage.folder import read_folder, write_folder
+from vhe.storage.locks import folder_lock
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 FILES = 5
 
 
-def content(name: int) -> dict[str, bytes]:
-    return {f"{k}.bin": f"{name} ".encode() * 5000 for k in range(FILES)}
+def content(number: int) -> dict[str, bytes]:
+    return {f"{k}.bin": f"{number} ".encode() * 5000 for k in range(FILES)}
 
 
-def worker(folder: Path, name: int, seconds: float) -> dict[str, int]:
-    """Write (an odd name) or read for a while; what happened how often."""
-    counts = {"written": 0, "told": 0, "read": 0}
+def in_processes(folder: Path, *tasks: Callable[[], Any]) -> list[Any]:
+    """The results of functions that run at the same time, each in its own process."""
+    children = []
+    for number, task in enumerate(tasks):
+        child = os.fork()
+        if child == 0:
+            result = folder / f"result{number}"
+            try:
+                result.write_text(json.dumps(task()))
+                os._exit(0)
+            except BaseException:
+                result.write_text(traceback.format_exc())
+            finally:
+                os._exit(1)
+        children.append(child)
+    results = []
+    for number, child in enumerate(children):
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        text = (folder / f"result{number}").read_text()
+        assert status == 0, text
+        results.append(json.loads(text))
+    return results
+
+
+def worker(folder: Path, number: int, seconds: float) -> dict[str, int]:
+    """Write (odd numbers) or read a folder for some time; return counts."""
+    counts = {"written": 0, "refused": 0, "read": 0}
     end, turn = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         turn += 1
-        if name % 2:
+        if number % 2:
             try:
-                write_folder(folder, content(1000 * name + turn), "model")
+                write_folder(folder, content(1000 * number + turn), "model")
                 counts["written"] += 1
             except VHEError as error:
                 if "another command is writing there" not in str(error):
                     raise
-                counts["told"] += 1
+                counts["refused"] += 1
         else:
             files = read_folder(folder, "model")
             assert len(files) == FILES
@@ -53,32 +79,41 @@ def worker(folder: Path, name: int, seconds: float) -> dict[str, int]:
 def test_writers_and_readers(
     times: Callable[[int, int], int], figures: dict[str, Any], tmp_path: Path
 ) -> None:
-    folder = tmp_path / "model"
+    folder, seconds = tmp_path / "folders" / "model", times(2, 60)
     write_folder(folder, content(0), "model")
-    children = []
-    for name in range(1, 5):
-        child = os.fork()
-        if child == 0:
-            try:
-                told = worker(folder, name, times(2, 60))
-                (tmp_path / f"told{name}").write_text(json.dumps(told))
-                os._exit(0)
-            except BaseException:
-                (tmp_path / f"told{name}").write_text(traceback.format_exc())
-            finally:
-                os._exit(1)
-        children.append(child)
-    for name, child in enumerate(children, start=1):
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert status == 0, (tmp_path / f"told{name}").read_text()
-    told = [json.loads((tmp_path / f"told{name}").read_text()) for name in range(1, 5)]
-    total = {key: sum(counts[key] for counts in told) for key in told[0]}
+    found = in_processes(tmp_path, *(lambda n=n: worker(folder, n, seconds) for n in range(1, 5)))
+    total = {key: sum(counts[key] for counts in found) for key in found[0]}
     figures |= total
     assert min(total["written"], total["read"]) > 0
-    assert sorted(path.name for path in tmp_path.iterdir() if "told" not in path.name) == ["model"]
+    assert os.listdir(folder.parent) == ["model"]
 
 
-def test_a_claim_ends_with_its_process(tmp_path: Path) -> None:
+def test_sibling_folders(
+    times: Callable[[int, int], int], figures: dict[str, Any], tmp_path: Path
+) -> None:
+    """Folders of which one name is the beginning of the other are written at the same time."""
+    pairs, writes, parent = times(4, 200), 20, tmp_path / "folders"
+
+    def write(name: str, offset: int) -> int:
+        """Write a folder often; return how often it was not there afterwards."""
+        lost = 0
+        for turn in range(writes):
+            expected = content(offset + turn)
+            write_folder(parent / name, expected, "model")
+            lost += read_folder(parent / name, "model") != expected
+        return lost
+
+    lost = 0
+    for pair in range(pairs):
+        names = f"m{pair}", f"m{pair}.b"
+        tasks = (lambda n=name, k=k: write(n, 1000 * k) for k, name in enumerate(names))
+        lost += sum(in_processes(tmp_path, *tasks))
+    figures |= {"pairs": pairs, "writes": 2 * pairs * writes, "lost": lost}
+    assert lost == 0
+    assert len(os.listdir(parent)) == 2 * pairs
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     reading, writing = os.pipe()
     child = os.fork()
@@ -102,40 +137,43 @@ def test_a_claim_ends_with_its_process(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def fit(network: TextNetwork, tiny: dict[str, Any], tmp_path: Path) -> list[str]:
+def fit(
+    network: TextNetwork, small_settings: dict[str, dict[str, Any]], tmp_path: Path
+) -> list[str]:
     files = tmp_path / "vertices.csv", tmp_path / "edges.csv"
-    write_files(*files, network)
+    write_tables(*files, network)
     arguments = ["fit", "--vertices", str(files[0]), "--edges", str(files[1])]
-    settings = [f"{name}={value}" for name, value in (tiny | {"steps": 2}).items()]
+    settings = [f"{name}={value}" for name, value in small_settings["graph"].items()]
     return [*arguments, "--out", str(tmp_path / "model"), "--threads", "1", "--set", *settings]
 
 
 def test_two_fits_of_one_folder(
     fit: list[str], tmp_path: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second comes while the first is training."""
-    honest, second = Trainer._step, []
+    """The second starts while the first is training."""
+    genuine, second = GraphTrainer.step, []
 
-    def step(trainer: Trainer, number: int) -> dict[str, float]:
+    def step(trainer: GraphTrainer, number: int) -> dict[str, float]:
         if not second:
             second.append(None)
             second.append(main(fit))
-        return honest(trainer, number)
+        return genuine(trainer, number)
 
-    monkeypatch.setattr(Trainer, "_step", step)
+    monkeypatch.setattr(GraphTrainer, "step", step)
     assert main(fit) == 0
     assert second == [None, 2]
-    said = capfd.readouterr().err
-    assert f"{tmp_path / 'model'}: another command is writing there" in said
-    assert len(VHE.load(tmp_path / "model").network_) == 60
+    message = capfd.readouterr().err
+    assert f"{tmp_path / 'model'}: another command is writing there" in message
+    assert len(load_model(tmp_path / "model").network_) == 60
 
 
 def test_two_trainings_in_one_folder(
-    network: TextNetwork, hasty: Callable[..., VHE], tmp_path: Path
+    network: TextNetwork, new_estimator: Callable[..., Estimator], model: str, tmp_path: Path
 ) -> None:
+    folder = tmp_path / "training"
     with (
-        folder_lock(tmp_path / "kept", "lock"),
+        folder_lock(folder, "lock"),
         pytest.raises(VHEError, match="another command is writing there"),
     ):
-        hasty().fit(network, checkpoint=tmp_path / "kept")
-    hasty().fit(network, checkpoint=tmp_path / "kept")
+        new_estimator(model).fit(network, checkpoint=folder)
+    new_estimator(model).fit(network, checkpoint=folder)

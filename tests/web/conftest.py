@@ -1,4 +1,4 @@
-"""A model with its map, and a server that answers for it."""
+"""An explorer of a fitted model, an HTTP server for it, and a browser."""
 
 import contextlib
 import http.client
@@ -26,7 +26,7 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 
 @dataclass(frozen=True)
 class Site:
-    """An address that is served, and how to ask there."""
+    """A running server and requests to it."""
 
     port: int
 
@@ -41,8 +41,9 @@ class Site:
         with contextlib.closing(connection):
             named = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request(method, path, body, named)
-            answer = connection.getresponse()
-            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+            response = connection.getresponse()
+            received = {k.lower(): v for k, v in response.getheaders()}
+            return response.status, received, response.read()
 
     def get(self, path: str, **headers: str) -> tuple[int, Any]:
         status, _, body = self.raw("GET", path, **headers)
@@ -50,8 +51,8 @@ class Site:
 
     def post(self, path: str, body: bytes, **headers: str) -> tuple[int, Any]:
         headers = {"Content_Type": "application/json", **headers}
-        status, _, answer = self.raw("POST", path, body, **headers)
-        return status, json.loads(answer)
+        status, _, received = self.raw("POST", path, body, **headers)
+        return status, json.loads(received)
 
 
 Serving = Callable[..., contextlib.AbstractContextManager[Site]]
@@ -59,7 +60,7 @@ Serving = Callable[..., contextlib.AbstractContextManager[Site]]
 
 @pytest.fixture(scope="session")
 def serving() -> Serving:
-    """Serves an explorer at a free port, inside a with block."""
+    """A context manager that serves an explorer at a free port."""
 
     @contextlib.contextmanager
     def run(
@@ -96,7 +97,7 @@ def site(explorer: Explorer, serving: Serving) -> Iterator[Site]:
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     if BROWSER is None:
-        pytest.skip("needs chromium on the PATH, which apt-get install chromium brings")
+        pytest.skip("needs chromium on the PATH: apt-get install chromium")
     with playwright.sync_playwright() as started:
         opened = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield opened

@@ -1,4 +1,4 @@
-"""The interface over HTTP: answers, refusals of one sentence, and what guards them."""
+"""The HTTP API: answers, error messages, limits and access control."""
 
 import gzip
 import hashlib
@@ -10,12 +10,13 @@ from importlib.resources import files
 
 import pytest
 
-from vhe.web.app import FILES, LARGEST
+from vhe.web.app import STATIC_FILES
 from vhe.web.explorer import Explorer
+from vhe.web.guard import MAX_BODY_BYTES
 
 
 def test_the_network_and_its_vertices(site, explorer: Explorer) -> None:
-    assert site.get("/api") == (200, explorer.about())
+    assert site.get("/api") == (200, explorer.summary())
     assert site.get("/api/vertices/3") == (200, json.loads(json.dumps(explorer.vertex(3))))
     assert site.get("/api/vertices?id=v3")[1]["number"] == 3
     assert site.get("/api/vertices?q=t1w2&limit=2")[1]["vertices"][0]["number"] >= 0
@@ -24,13 +25,13 @@ def test_the_network_and_its_vertices(site, explorer: Explorer) -> None:
     assert site.get("/api/pairs/3/8")[1]["source"]["id"] == "v3"
 
 
-def test_the_map_comes_compressed(site, explorer: Explorer) -> None:
+def test_the_map_is_compressed(site, explorer: Explorer) -> None:
     status, headers, body = site.raw("GET", "/api/map")
     assert (status, headers["content-encoding"]) == (200, "gzip")
     assert json.loads(gzip.decompress(body))["ids"] == explorer.map["ids"]
 
 
-def test_a_text_is_placed(site) -> None:
+def test_a_text_is_embedded(site) -> None:
     status, answer = site.post("/api/texts", b'{"text": "t1w2 t1w3 t1w4", "k": 3}')
     assert status == 200
     assert len(answer["nearest"]) == 3
@@ -44,7 +45,7 @@ def test_a_text_is_placed(site) -> None:
         (404, "/api/vertices/99999999999999999999"),
         (404, "/api/vertices/60/suggestions"),
         (404, "/api/pairs/0/60"),
-        (404, "/api/vertices?id=nobody"),
+        (404, "/api/vertices?id=unknown"),
         (404, "/api/nothing"),
         (404, "/page/explorer.html"),
         (404, "/page/..%2f..%2fapp.py"),
@@ -56,7 +57,7 @@ def test_a_text_is_placed(site) -> None:
         (422, "/api/vertices/0/suggestions?k=1000000"),
     ],
 )
-def test_a_wrong_question_is_one_sentence(site, status: int, path: str) -> None:
+def test_an_invalid_request_is_answered_with_one_sentence(site, status: int, path: str) -> None:
     found, answer = site.get(path)
     assert found == status
     assert list(answer) == ["error"]
@@ -80,10 +81,10 @@ def test_a_malformed_body_is_422(site, body: bytes) -> None:
 
 
 def test_a_large_body_is_413(site) -> None:
-    for size in (LARGEST // 2, 4 * LARGEST):
+    for size in (MAX_BODY_BYTES // 2, 4 * MAX_BODY_BYTES):
         text = b'{"text": "%s"}' % (b"a " * size)
         status, answer = site.post("/api/texts", text)
-        assert (status, answer) == (413, {"error": "the body is larger than 1 MB."})
+        assert (status, answer) == (413, {"error": "The request body is larger than 1 MB."})
 
 
 def test_a_large_body_without_a_length_is_413(site) -> None:
@@ -94,7 +95,7 @@ def test_a_large_body_without_a_length_is_413(site) -> None:
         )
         chunk = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
         answer = b""
-        for _ in range(LARGEST // 0x10000 + 2):
+        for _ in range(MAX_BODY_BYTES // 0x10000 + 2):
             try:
                 client.sendall(chunk)
             except OSError:
@@ -106,20 +107,20 @@ def test_a_large_body_without_a_length_is_413(site) -> None:
     assert answer.startswith(b"HTTP/1.1 413")
 
 
-def test_other_methods_are_refused(site) -> None:
+def test_other_methods_are_not_allowed(site) -> None:
     for method in ("PUT", "DELETE", "PATCH"):
         status, _, body = site.raw(method, "/api/vertices/1")
-        assert (status, json.loads(body)) == (405, {"error": "method not allowed."})
+        assert (status, json.loads(body)) == (405, {"error": "Method not allowed."})
 
 
-def test_another_name_is_refused(site) -> None:
-    """A web page elsewhere whose name was made to mean this machine."""
+def test_other_host_names_are_rejected(site) -> None:
+    """DNS rebinding: a name of another site that resolves to this machine."""
     assert site.get("/api", Host="evil.example")[0] == 403
     assert site.get("/api", Host="localhost:1234")[0] == 200
     assert site.get("/api", Host="[::1]:80")[0] == 200
 
 
-def test_every_answer_has_a_strict_policy(site) -> None:
+def test_every_response_has_a_strict_policy(site) -> None:
     for path in ("/", "/docs", "/api", "/nothing", "/page/map.css"):
         _, headers, _ = site.raw("GET", path)
         policy = headers["content-security-policy"]
@@ -130,26 +131,26 @@ def test_every_answer_has_a_strict_policy(site) -> None:
         assert "access-control-allow-origin" not in headers
 
 
-def test_pages_name_only_what_is_here(site) -> None:
+def test_pages_refer_only_to_local_files(site) -> None:
     for path in ("/", "/docs"):
         status, _, body = site.raw("GET", path)
         page = body.decode()
         assert status == 200
-        addresses = re.findall(r'(?:src|href)="([^"]*)"', page)
-        assert addresses
-        for address in addresses:
-            assert not re.match(r"\w+:|//", address) or address == "data:,"
-            if address.startswith("page/"):
-                assert site.raw("GET", f"/{address}")[0] == 200
+        references = re.findall(r'(?:src|href)="([^"]*)"', page)
+        assert references
+        for reference in references:
+            assert not re.match(r"\w+:|//", reference) or reference == "data:,"
+            if reference.startswith("page/"):
+                assert site.raw("GET", f"/{reference}")[0] == 200
         assert "<script>" not in page
         assert not re.search(r"\sstyle=|\son\w+=", page)
     folder = files("vhe.web").joinpath("page")
-    for name in FILES:
+    for name in STATIC_FILES:
         code = folder.joinpath(name).read_text("utf-8")
         assert not re.search(r"https?://|@import|\beval\(|new Function|innerHTML", code), name
 
 
-def test_the_docs_describe_every_route(site) -> None:
+def test_the_api_page_describes_every_route(site) -> None:
     status, described = site.get("/openapi.json")
     assert status == 200
     page = site.raw("GET", "/docs")[2].decode()
@@ -158,7 +159,7 @@ def test_the_docs_describe_every_route(site) -> None:
     assert len(described["paths"]) == 7
 
 
-def test_a_token_is_asked_for_everywhere(explorer: Explorer, serving) -> None:
+def test_a_token_is_required_everywhere(explorer: Explorer, serving) -> None:
     token = "päss word&"
     with serving(explorer, token=token, hosts=None) as site:
         for path in ("/", "/api", "/docs", "/openapi.json", "/page/map.css", "/?token=wrong"):
@@ -179,11 +180,11 @@ def test_a_token_is_asked_for_everywhere(explorer: Explorer, serving) -> None:
         assert site.get("/api", Cookie=cookie.split(";")[0])[0] == 200
 
 
-def test_many_at_once(site) -> None:
-    def ask(k: int) -> int:
+def test_concurrent_requests(site) -> None:
+    def request(k: int) -> int:
         if k % 5 == 0:
             return site.post("/api/texts", b'{"text": "t1w2 t2w3"}')[0]
         return site.get(f"/api/vertices/{k % 60}/suggestions?k={1 + k % 7}")[0]
 
     with ThreadPoolExecutor(32) as pool:
-        assert set(pool.map(ask, range(300))) == {200}
+        assert set(pool.map(request, range(300))) == {200}

@@ -1,4 +1,4 @@
-"""What the explorer answers agrees with the model, whatever the ids are."""
+"""The answers of the explorer agree with the model, for any hashable ids."""
 
 from collections.abc import Callable, Hashable
 
@@ -8,30 +8,32 @@ import pytest
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 from vhe.estimators import VHE
-from vhe.web.explorer import Explorer, UnknownVertexError, pieces, plain
+from vhe.web.explorer import Explorer, UnknownVertexError, json_value, segments
 
 
-def test_suggestions_are_those_of_the_model(explorer: Explorer, fitted: VHE) -> None:
+def test_suggestions_equal_those_of_the_model(explorer: Explorer, fitted: VHE) -> None:
     answer = explorer.suggestions(3, 5)
-    wanted = fitted.suggest_links("v3", 5)
+    expected = fitted.suggest_links("v3", 5)
     assert answer["id"] == "v3"
-    assert [link["id"] for link in answer["links"]] == [s.id for s in wanted]
-    chances = [link["probability"] for link in answer["links"]]
-    assert chances == pytest.approx([s.probability for s in wanted])
+    assert [link["id"] for link in answer["links"]] == [s.id for s in expected]
+    probabilities = [link["probability"] for link in answer["links"]]
+    assert probabilities == pytest.approx([s.probability for s in expected])
     assert [fitted.network_.ids[link["number"]] for link in answer["links"]] == [
-        s.id for s in wanted
+        s.id for s in expected
     ]
 
 
-def test_every_vertex_that_has_no_link_can_be_suggested(explorer: Explorer, fitted: VHE) -> None:
+def test_all_vertices_without_a_link_are_suggested_for_large_k(
+    explorer: Explorer, fitted: VHE
+) -> None:
     answer = explorer.suggestions(4, 1000)
     linked = {link["number"] for link in explorer.vertex(4)["links"]}
     assert {link["number"] for link in answer["links"]} == set(range(60)) - linked - {4}
-    wanted = [s.id for s in fitted.suggest_links("v4", 1000)]
-    assert [link["id"] for link in answer["links"]] == wanted
+    expected = [s.id for s in fitted.suggest_links("v4", 1000)]
+    assert [link["id"] for link in answer["links"]] == expected
 
 
-def test_a_vertex_has_its_text_and_its_links(explorer: Explorer, fitted: VHE) -> None:
+def test_vertex_text_links_and_uncertainty(explorer: Explorer, fitted: VHE) -> None:
     network = fitted.network_
     for number in (0, 7, 59):
         vertex = explorer.vertex(number)
@@ -41,52 +43,50 @@ def test_a_vertex_has_its_text_and_its_links(explorer: Explorer, fitted: VHE) ->
         assert vertex["uncertainty"] == pytest.approx(fitted.embedding_std_[number].mean())
 
 
-def test_a_pair_has_both_texts_and_the_words_behind_the_link(
-    explorer: Explorer, fitted: VHE
-) -> None:
+def test_pair_equals_the_explanation_of_the_model(explorer: Explorer, fitted: VHE) -> None:
     pair = explorer.pair(0, 5)
-    wanted = fitted.explain("v0", "v5")
-    assert pair["network_probability"] == wanted.network_probability
+    expected = fitted.explain("v0", "v5")
+    assert pair["network_probability"] == expected.network_probability
     assert pair["text_share"] + pair["structure_share"] == pytest.approx(1)
     for end, side in ((0, pair["source"]), (5, pair["target"])):
         assert side["text"] == fitted.network_.texts[end]
-        assert "".join(piece for piece, _ in side["pieces"]) == side["text"]
-        assert max(weight for _, weight in side["pieces"]) == 1
+        assert "".join(segment for segment, _ in side["segments"]) == side["text"]
+        assert max(weight for _, weight in side["segments"]) == 1
     assert pair["linked"] == (5 in [link["number"] for link in explorer.vertex(0)["links"]])
 
 
-def test_a_known_text_lands_among_its_like(explorer: Explorer, fitted: VHE) -> None:
+def test_a_text_is_embedded_near_vertices_of_its_topic(explorer: Explorer, fitted: VHE) -> None:
     network = fitted.network_
-    answer = explorer.place(network.texts[2] + " unheard", 8)
+    answer = explorer.embed_text(network.texts[2] + " unknownword", 8)
     assert answer["words"] == answer["known"] + 1
     assert len(answer["nearest"]) == 8
     labels = [link["label"] for link in answer["nearest"]]
     assert labels.count(network.labels[2]) > 4
     x, y = np.array(explorer.map["x"]), np.array(explorer.map["y"])
-    apart = np.hypot(x - answer["x"], y - answer["y"])
+    distance = np.hypot(x - answer["x"], y - answer["y"])
     same = np.array([label == network.labels[2] for label in network.labels])
-    assert apart[same].mean() < apart[~same].mean()
+    assert distance[same].mean() < distance[~same].mean()
 
 
 @pytest.mark.parametrize("text", ["", "  ", "qqqq zzzz", "?!"])
-def test_a_text_without_a_known_word_is_refused(explorer: Explorer, text: str) -> None:
-    with pytest.raises(VHEError, match="none of these words"):
-        explorer.place(text, 5)
+def test_a_text_without_known_words_is_rejected(explorer: Explorer, text: str) -> None:
+    with pytest.raises(VHEError, match="no words of the model"):
+        explorer.embed_text(text, 5)
 
 
-def test_search_finds_ids_first_and_then_texts(explorer: Explorer, fitted: VHE) -> None:
+def test_search_ranks_ids_before_texts(explorer: Explorer, fitted: VHE) -> None:
     assert [v["id"] for v in explorer.search("V12", 5)["vertices"]] == ["v12"]
     network = fitted.network_
     found = explorer.search("  T1W3   common0 ", 3)
-    wanted = [k for k, t in enumerate(network.texts) if {"t1w3", "common0"} <= set(t.split())]
-    assert sorted(found["numbers"]) == wanted
-    assert found["total"] == len(wanted)
-    assert len(found["vertices"]) == min(3, len(wanted))
+    expected = [k for k, t in enumerate(network.texts) if {"t1w3", "common0"} <= set(t.split())]
+    assert sorted(found["numbers"]) == expected
+    assert found["total"] == len(expected)
+    assert len(found["vertices"]) == min(3, len(expected))
     assert explorer.search("nowhere", 3)["total"] == 0
 
 
 @pytest.mark.parametrize("number", [-1, 60, 10**30])
-def test_a_number_that_is_no_vertex(explorer: Explorer, number: int) -> None:
+def test_unknown_vertex_number(explorer: Explorer, number: int) -> None:
     with pytest.raises(UnknownVertexError, match="from 0 to 59"):
         explorer.vertex(number)
     with pytest.raises(UnknownVertexError):
@@ -95,12 +95,12 @@ def test_a_number_that_is_no_vertex(explorer: Explorer, number: int) -> None:
         explorer.pair(0, number)
 
 
-def test_any_hashable_is_an_id(network: TextNetwork, hasty: Callable[..., VHE]) -> None:
+def test_any_hashable_id(network: TextNetwork, hasty: Callable[..., VHE]) -> None:
     odd: list[Hashable] = [7, "7", ("a", 1), "x/y?z#&=%", "\ud800", "", None, 1.5, float("inf")]
     ids = odd + list(network.ids[len(odd) :])
     model = hasty().fit(TextNetwork(ids, network.texts, network.links))
     explorer = Explorer(model, np.zeros((len(ids), 2)))
-    assert explorer.find("7")["number"] == 1  # the string, rather than what prints so
+    assert explorer.find("7")["number"] == 1  # the string, not the integer that prints the same
     assert explorer.find("('a', 1)")["number"] == 2
     assert explorer.find("x/y?z#&=%")["number"] == 3
     assert [explorer.vertex(k)["id"] for k in range(9)] == [
@@ -111,16 +111,16 @@ def test_any_hashable_is_an_id(network: TextNetwork, hasty: Callable[..., VHE]) 
         explorer.find("b")
 
 
-def test_pieces_keep_every_letter() -> None:
-    assert pieces("", []) == []
-    assert pieces("no words", []) == [("no words", 0.0)]
-    assert pieces("a b", [("a", 0.5), ("b", 0.5)]) == [("a b", 0.0)]  # none stands out
-    twice = pieces("is this is", [("is", 0.0), ("this", 0.0), ("is", 1.0)])
+def test_segments_preserve_the_text() -> None:
+    assert segments("", []) == []
+    assert segments("no words", []) == [("no words", 0.0)]
+    assert segments("a b", [("a", 0.5), ("b", 0.5)]) == [("a b", 0.0)]  # no word is above the mean
+    twice = segments("is this is", [("is", 0.0), ("this", 0.0), ("is", 1.0)])
     assert twice == [("is this ", 0.0), ("is", 1.0)]
-    assert pieces("ﬁne day", [("fine", 0.9), ("day", 0.1)]) == [("ﬁne day", 0.0)]
+    assert segments("ﬁne day", [("fine", 0.9), ("day", 0.1)]) == [("ﬁne day", 0.0)]
 
 
-def test_labels_are_plain() -> None:
-    assert [plain(v) for v in (None, 3, "a", ("b", 2), float("nan"))] == [
+def test_ids_and_labels_as_json() -> None:
+    assert [json_value(v) for v in (None, 3, "a", ("b", 2), float("nan"))] == [
         *(None, 3, "a", "('b', 2)", "nan")
     ]

@@ -1,4 +1,4 @@
-"""The explorer in a real browser: what a person with a mouse, or with keys alone, can do."""
+"""The explorer in a browser: mouse, keyboard, search, comparison, new texts, themes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,16 +15,16 @@ from vhe.web.explorer import Explorer
 def page(browser: Any, site: Any) -> Iterator[Any]:
     opened = browser.new_page(viewport={"width": 1280, "height": 860}, reduced_motion="reduce")
     opened.set_default_timeout(20_000)
-    asked, wrong = [], []
-    opened.on("request", lambda request: asked.append(request.url))
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    # That an answer was a refusal the browser says on its console all the same.
-    opened.on("console", lambda m: "status of 422" in m.text or wrong.append(m.text))
+    requested, errors = [], []
+    opened.on("request", lambda request: requested.append(request.url))
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    # The browser logs error responses, also expected ones.
+    opened.on("console", lambda m: "status of 422" in m.text or errors.append(m.text))
     opened.goto(site.url)
     until(opened, "window.explorer")
     yield opened
-    assert wrong == []
-    assert [url for url in asked if not url.startswith((site.url, "data:"))] == []
+    assert errors == []
+    assert [url for url in requested if not url.startswith((site.url, "data:"))] == []
     opened.close()
 
 
@@ -34,15 +34,15 @@ def heading(page: Any) -> str | None:
 
 
 def click_vertex(page: Any, vertex: int) -> None:
-    x, y = page.evaluate(f"[explorer.map.screenX({vertex}), explorer.map.screenY({vertex})]")
+    x, y = page.evaluate(f"explorer.map.screen({vertex})")
     box = page.locator("#map").bounding_box()
     page.mouse.click(box["x"] + x, box["y"] + y)
 
 
-def test_the_page_says_what_it_shows(page: Any) -> None:
+def test_title_size_legend_and_map(page: Any) -> None:
     assert page.locator("h1").text_content() == "topics"
-    assert page.locator("header p").text_content() == "60 vertices · 109 links"
-    assert page.locator("#waiting").text_content() == ""
+    assert page.locator("header p").text_content() == "60 vertices, 109 links"
+    assert page.locator("#loading").text_content() == ""
     assert page.locator("#legend button").count() == 5
     pixels = "new Set(new Uint32Array(c.getImageData(0, 0, 800, 600).data.buffer)).size"
     assert page.evaluate(f"(c => {pixels})(explorer.map.canvas.getContext('2d'))") > 20
@@ -52,18 +52,18 @@ def test_a_click_shows_text_links_and_suggestions(page: Any, explorer: Explorer)
     click_vertex(page, 7)
     shown = heading(page)
     number = explorer.find(str(shown))["number"]
-    vertex, likely = explorer.vertex(number), explorer.suggestions(number, 10)
+    vertex, suggestions = explorer.vertex(number), explorer.suggestions(number, 10)
     assert page.locator("#detail .words").text_content() == vertex["text"]
+    suggested = [link["id"] for link in suggestions["links"]]
     names = page.locator("#detail .name").all_text_contents()
-    assert names == [link["id"] for link in likely["links"] + vertex["links"]]
-    chances = [link["probability"] for link in likely["links"]]
-    shown_chances = page.locator("#detail .number").all_text_contents()[: len(chances)]
-    for text, chance in zip(shown_chances, chances, strict=True):
-        assert float(text.strip("<> %")) == pytest.approx(100 * chance, abs=0.51)
+    assert names == suggested + sorted(link["id"] for link in vertex["links"])
+    percentages = page.locator("#detail .number").all_text_contents()[: len(suggested)]
+    for text, link in zip(percentages, suggestions["links"], strict=True):
+        assert float(text.strip("<> %")) == pytest.approx(100 * link["probability"], abs=0.51)
     assert page.url.endswith(f"#id={shown}")
 
 
-def test_a_suggestion_shows_both_texts_with_their_words(page: Any, explorer: Explorer) -> None:
+def test_a_suggestion_opens_the_comparison(page: Any, explorer: Explorer) -> None:
     page.goto(page.url.split("#")[0] + "#id=v3")
     heading(page)
     other = explorer.suggestions(3, 10)["links"][1]["number"]
@@ -74,7 +74,7 @@ def test_a_suggestion_shows_both_texts_with_their_words(page: Any, explorer: Exp
     for k, end in enumerate(("source", "target")):
         assert sides.nth(k).locator(".words").text_content() == pair[end]["text"]
         marked = sides.nth(k).locator("mark").all_text_contents()
-        assert marked == [piece for piece, weight in pair[end]["pieces"] if weight]
+        assert marked == [text for text, weight in pair[end]["segments"] if weight]
         assert marked
     assert page.evaluate("explorer.map.partner") == other
     sides.nth(1).locator("h3 button").click()
@@ -84,39 +84,41 @@ def test_a_suggestion_shows_both_texts_with_their_words(page: Any, explorer: Exp
 
 def test_search_by_words_of_a_text(page: Any, explorer: Explorer) -> None:
     page.locator("#query").fill("t2w4")
-    page.wait_for_selector("#found li")
+    page.wait_for_selector("#matches li")
     found = explorer.search("t2w4", 12)
-    assert page.locator("#found .name").all_text_contents() == [v["id"] for v in found["vertices"]]
-    lit = page.evaluate("Array.from(explorer.map.lit)")
-    assert [k for k, on in enumerate(lit) if on] == sorted(found["numbers"])
-    page.locator("#query").fill("not there at all")
-    page.wait_for_selector("#found .none")
+    assert page.locator("#matches .name").all_text_contents() == [
+        v["id"] for v in found["vertices"]
+    ]
+    mask = page.evaluate("Array.from(explorer.map.highlighted)")
+    assert [k for k, on in enumerate(mask) if on] == sorted(found["numbers"])
+    page.locator("#query").fill("absent from all texts")
+    page.wait_for_selector("#matches .none")
 
 
-def test_a_pasted_text_lands_on_the_map(page: Any, explorer: Explorer) -> None:
+def test_a_new_text_is_embedded_and_shown_on_the_map(page: Any, explorer: Explorer) -> None:
     text = "t4w1 t4w2 t4w3 t4w4"
-    page.get_by_role("tab", name="Place a text").click()
+    page.get_by_role("tab", name="Embed a text").click()
     page.locator("#words").fill(text)
-    page.get_by_role("button", name="Find its place").click()
-    page.wait_for_selector("#placed li")
-    wanted = explorer.place(text, 10)
-    near = [link["id"] for link in wanted["nearest"]]
-    assert page.locator("#placed .name").all_text_contents() == near
-    guest = page.evaluate("explorer.map.guest")
-    assert (guest["x"], guest["y"]) == pytest.approx((wanted["x"], wanted["y"]))
+    page.get_by_role("button", name="Locate").click()
+    page.wait_for_selector("#nearest li")
+    expected = explorer.embed_text(text, 10)
+    near = [link["id"] for link in expected["nearest"]]
+    assert page.locator("#nearest .name").all_text_contents() == near
+    shown = page.evaluate("explorer.map.newText")
+    assert (shown["x"], shown["y"]) == pytest.approx((expected["x"], expected["y"]))
     page.locator("#words").fill("qqqq")
     page.locator("#words").press("Control+Enter")
-    page.wait_for_selector("#placed .wrong")
-    assert "none of these words" in page.locator("#placed .wrong").text_content()
+    page.wait_for_selector("#nearest .error")
+    assert "no words of the model" in page.locator("#nearest .error").text_content()
 
 
-def test_keys_alone_are_enough(page: Any) -> None:
+def test_keyboard_only(page: Any) -> None:
     press = page.keyboard.press
     press("/")
     page.keyboard.type("v1")
-    page.wait_for_selector("#found li")
+    page.wait_for_selector("#matches li")
     press("ArrowDown")
-    marked = page.locator("#found [aria-selected=true] .name").text_content()
+    marked = page.locator("#matches [aria-selected=true] .name").text_content()
     press("Enter")
     assert heading(page) == marked
     page.locator("#detail li button").first.focus()
@@ -135,7 +137,7 @@ def test_keys_alone_are_enough(page: Any) -> None:
     assert "#" not in page.url
 
 
-def test_the_order_of_focus(page: Any) -> None:
+def test_focus_order(page: Any) -> None:
     page.evaluate("document.activeElement.blur()")
     order = []
     for _ in range(9):
@@ -148,7 +150,7 @@ def test_the_order_of_focus(page: Any) -> None:
     assert page.locator("#text").is_visible()
 
 
-def test_colours_by_links_and_by_uncertainty(page: Any) -> None:
+def test_colour_by_degree_and_uncertainty(page: Any) -> None:
     page.locator("#colour").select_option("degree")
     colour = page.evaluate("Array.from(explorer.network.colour)")
     degree = page.evaluate("Array.from(explorer.network.degree)")
@@ -164,7 +166,7 @@ def test_colours_by_links_and_by_uncertainty(page: Any) -> None:
 
 @pytest.mark.parametrize("width", [1280, 800, 400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_overflows(page: Any, width: int, scheme: str) -> None:
+def test_no_horizontal_overflow(page: Any, width: int, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 860})
     page.goto(page.url + "#id=v3")
@@ -179,7 +181,7 @@ def test_nothing_overflows(page: Any, width: int, scheme: str) -> None:
     assert size["height"] >= 200
 
 
-def test_a_button_chooses_light_or_dark(page: Any) -> None:
+def test_theme_button(page: Any) -> None:
     page.emulate_media(color_scheme="light")
     page.get_by_role("button", name="Dark colours").click()
     assert page.evaluate("explorer.map.surface") == "#1a1e22"
@@ -190,7 +192,7 @@ def test_a_button_chooses_light_or_dark(page: Any) -> None:
     assert page.evaluate("explorer.map.surface") == "#ffffff"
 
 
-def test_hostile_names_stay_text(
+def test_markup_in_names_is_not_interpreted(
     browser: Any, serving: Any, network: Any, hasty: Callable[..., VHE]
 ) -> None:
     from vhe.data.network import TextNetwork
@@ -206,7 +208,7 @@ def test_hostile_names_stay_text(
         until(page, "window.explorer")
         page.keyboard.press("/")
         page.keyboard.type("img")
-        page.wait_for_selector("#found li")
+        page.wait_for_selector("#matches li")
         page.keyboard.press("Enter")
         assert heading(page) == hostile
         page.locator("#detail li button").first.click()
@@ -216,9 +218,7 @@ def test_hostile_names_stay_text(
         page.close()
 
 
-def test_with_a_token_the_page_opens_from_its_address(
-    browser: Any, serving: Any, explorer: Explorer
-) -> None:
+def test_token_in_the_url_opens_the_page(browser: Any, serving: Any, explorer: Explorer) -> None:
     with serving(explorer, token="a b&c") as site:
         page = browser.new_page()
         page.goto(f"{site.url}?token=a%20b%26c#id=v3")

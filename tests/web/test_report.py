@@ -1,7 +1,9 @@
-"""The report is one sound file that asks for nothing elsewhere and believes no text."""
+"""The report is one valid, self-contained file and escapes all texts."""
 
+import errno
 import itertools
 import json
+import os
 import re
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -11,8 +13,9 @@ import numpy as np
 import pytest
 
 from vhe.errors import VHEError
-from vhe.web.figures import Section, curve, facts, joined, paragraph, table, vertex
-from vhe.web.report import first_words, write_report
+from vhe.web.map_data import first_words
+from vhe.web.markup import Section, curve, facts, joined, paragraph, table, vertex
+from vhe.web.report import MIN_PROBABILITY, write_report
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",
@@ -28,7 +31,7 @@ VOID = {"meta", "link", "input", "br", "wbr", "img", "hr"}
 
 
 class Page(HTMLParser):
-    """The elements of a page; fails on a tag that is closed out of turn."""
+    """The elements of a page; fails if tags are not properly nested."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -89,7 +92,7 @@ def written(path: Path, **changes: object) -> tuple[str, Page]:
     return text, Page(text)
 
 
-def test_hostile_texts_stay_text(tmp_path: Path) -> None:
+def test_markup_in_texts_is_escaped(tmp_path: Path) -> None:
     _, page = written(tmp_path)
     assert {tag for tag, _ in page.tags} & {"img", "iframe", "object", "embed"} == set()
     assert sum(tag == "script" for tag, _ in page.tags) == 2
@@ -98,17 +101,17 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
     assert page.texts["h2"] == [HOSTILE[0]]
 
 
-def test_every_vertex_is_there_once(tmp_path: Path) -> None:
+def test_all_vertices_links_and_suggestions_are_in_the_data(tmp_path: Path) -> None:
     _, page = written(tmp_path)
     network = page.network
-    # What UTF-8 cannot say is replaced; everything else comes back as it was.
+    # Lone surrogates are replaced; everything else is unchanged.
     assert network["ids"] == [text.replace("\ud800", "?") for text in HOSTILE]
     assert {len(network[name]) for name in ("ids", "x", "y", "label", "texts")} == {len(HOSTILE)}
     assert network["links"] == [0, 1, 1, 2]
     assert (network["suggested"], network["probability"]) == ([0, 3], [0.75])
 
 
-def test_nothing_is_asked_for_elsewhere(tmp_path: Path) -> None:
+def test_no_external_requests(tmp_path: Path) -> None:
     _, page = written(tmp_path, ids=list("abcdefgh"), texts=["plain"] * 8)
     addresses = [
         value
@@ -122,7 +125,7 @@ def test_nothing_is_asked_for_elsewhere(tmp_path: Path) -> None:
     assert not re.search(r"https?:|//\w+\.|@import|url\(|fetch|XMLHttpRequest|import\(", code)
 
 
-def test_the_policy_names_the_code_that_is_there(tmp_path: Path) -> None:
+def test_the_policy_allows_exactly_the_inline_code(tmp_path: Path) -> None:
     import base64
     import hashlib
 
@@ -136,7 +139,7 @@ def test_the_policy_names_the_code_that_is_there(tmp_path: Path) -> None:
     assert "unsafe" not in policy
 
 
-def test_places_keep_their_proportions(tmp_path: Path) -> None:
+def test_coordinates_keep_their_proportions(tmp_path: Path) -> None:
     points = np.array([[0.0, 0.0], [4.0, 0.0], [4.0, 1.0], [2.0, 0.5]])
     _, page = written(
         tmp_path,
@@ -150,18 +153,18 @@ def test_places_keep_their_proportions(tmp_path: Path) -> None:
     )
     x, y = np.array(page.network["x"]), np.array(page.network["y"])
     assert x.tolist() == [0, 30_000, 30_000, 15_000]
-    assert y.tolist() == [7_500, 7_500, 0, 3_750]  # a screen counts downwards
+    assert y.tolist() == [7_500, 7_500, 0, 3_750]  # y points downwards on a screen
     assert (page.network["labels"], page.network["label"]) == ([], [-1] * 4)
 
 
-def test_labels_by_frequency_and_none(tmp_path: Path) -> None:
+def test_labels_are_ordered_by_frequency(tmp_path: Path) -> None:
     labels = ["b", "b", "b", "a", "a", None, "c", 7]
     _, page = written(tmp_path, labels=labels)
     assert page.network["labels"] == ["b", "a", "7", "c"]
     assert page.network["label"] == [0, 0, 0, 1, 1, -1, 3, 2]
 
 
-def test_a_label_is_written_where_it_is_densest(tmp_path: Path) -> None:
+def test_a_label_is_written_at_its_densest_region(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     points = np.concatenate([rng.normal(size=(80, 2)) * 0.1 + [10, 5], rng.uniform(-9, 0, (20, 2))])
     _, page = written(
@@ -180,7 +183,7 @@ def test_a_label_is_written_where_it_is_densest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
-def test_hardly_any_vertices(tmp_path: Path, n: int) -> None:
+def test_very_few_vertices(tmp_path: Path, n: int) -> None:
     _, page = written(
         tmp_path,
         coordinates=np.zeros((n, 2)),
@@ -194,12 +197,39 @@ def test_hardly_any_vertices(tmp_path: Path, n: int) -> None:
     assert page.network["ids"] == [str(i) for i in range(n)]
 
 
-def test_coordinates_of_another_network_are_refused(tmp_path: Path) -> None:
+def test_coordinates_of_the_wrong_shape_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(VHEError, match=r"8 vertices needs coordinates of shape \(8, 2\)"):
         written(tmp_path, coordinates=np.zeros((3, 2)))
 
 
-def test_small_enough_to_send(tmp_path: Path) -> None:
+def test_improbable_suggestions_are_omitted(tmp_path: Path) -> None:
+    _, page = written(
+        tmp_path,
+        suggestions=np.array([[0, 3], [0, 4], [0, 5]]),
+        probabilities=np.array([0.5, MIN_PROBABILITY - 0.01, MIN_PROBABILITY]),
+    )
+    assert page.network["suggested"] == [0, 3, 0, 5]
+    assert page.network["probability"] == [0.5, MIN_PROBABILITY]
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, _ = written(tmp_path)
+
+    def write_half(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", write_half)
+    with pytest.raises(VHEError, match=r"report\.html cannot be written: No space left"):
+        written(tmp_path, title="new")
+    (path,) = (tmp_path / "deep").iterdir()  # no temporary file is left
+    assert path.read_text("utf-8") == old
+
+
+def test_file_size(tmp_path: Path) -> None:
     n = 4_600
     rng = np.random.default_rng(0)
     path = write_report(
@@ -207,7 +237,7 @@ def test_small_enough_to_send(tmp_path: Path) -> None:
         title="large",
         coordinates=rng.normal(size=(n, 2)),
         ids=[f"package.subpackage.function_{i}" for i in range(n)],
-        texts=["a sentence that goes on for longer than anybody would want to read " * 9] * n,
+        texts=["a sentence that is repeated until the text is long " * 9] * n,
         labels=[f"package.{i % 70}" for i in range(n)],
         links=rng.integers(n, size=(n, 2)),
         suggestions=rng.integers(n, size=(3 * n, 2)),
@@ -223,7 +253,7 @@ def test_first_words() -> None:
     assert first_words("") == ""
 
 
-def test_tables_mark_the_best_figure_of_a_column() -> None:
+def test_tables_mark_the_best_value_of_a_column() -> None:
     made = table(["Method", "AUC", "n"], [("A", 0.25, 3), ("B", 0.5, 4)], mark_best=True)
     assert re.findall(r'<td class="number best">([^<]+)', made) == ["0.500", "4"]
     assert "<td>A</td>" in made
@@ -246,7 +276,7 @@ def test_a_curve_covers_its_range_and_marks_a_point() -> None:
     assert made.count("<circle") == 1
 
 
-def test_what_is_not_finite_is_no_point_of_a_curve() -> None:
+def test_non_finite_points_are_omitted_from_a_curve() -> None:
     made = curve([1, 2, 3], [0.1, float("nan"), 0.3], x_label="step", y_label="AUC")
     (points,) = re.findall(r'points="([^"]+)"', made)
     assert len(points.split()) == 2
@@ -257,9 +287,9 @@ def _matrix(numbers: str) -> np.ndarray:
 
 
 def _seen(colours: np.ndarray) -> list[np.ndarray]:
-    """sRGB colours (n, 3) in OKLab as seen with normal sight and three kinds of colour blindness.
+    """sRGB colours (n, 3) in OKLab, for normal vision and three types of colour blindness.
 
-    The simulation is the one of Machado, Oliveira and Fernandes (2009) at full severity.
+    The simulation is that of Machado, Oliveira and Fernandes (2009) at full severity.
     """
     linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
     kinds = [
@@ -273,12 +303,12 @@ def _seen(colours: np.ndarray) -> list[np.ndarray]:
     return [np.cbrt(np.clip(linear @ kind.T, 0, 1) @ cones.T) @ lab.T for kind in kinds]
 
 
-def test_colours_can_be_told_apart_by_the_colour_blind() -> None:
+def test_colours_are_distinct_for_the_colour_blind() -> None:
     style = files("vhe.web").joinpath("page", "map.css").read_text("utf-8")
     found = re.findall(r"--(?:c\d+|rest): #(\w{6})", style)
-    assert len(found) == 26  # twelve and a grey, for light and for dark
+    assert len(found) == 26  # twelve colours and a grey, for light and for dark
     for palette in (found[:13], found[13:]):
         colours = np.array([[int(h[k : k + 2], 16) / 255 for k in (0, 2, 4)] for h in palette])
         for seen in _seen(colours):
             closest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2))
-            assert closest > 0.09  # the eight of Okabe and Ito: .076
+            assert closest > 0.09  # the eight colours of Okabe and Ito have 0.076

@@ -1,4 +1,4 @@
-"""The server: its address, slow clients, Ctrl-C; and the command that starts it."""
+"""The server: addresses, timeouts, interrupts, and the command that starts it."""
 
 import contextlib
 import http.client
@@ -21,8 +21,8 @@ from vhe.web.explorer import Explorer
 from vhe.web.server import TimeoutProtocol, bind, is_loopback
 
 
-class Hasty(TimeoutProtocol):
-    seconds = 0.5
+class ShortTimeout(TimeoutProtocol):
+    timeout = 0.5
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ class Hasty(TimeoutProtocol):
         b"GET /api HTTP/1.1\r\nHost: loc",
         b"POST /api/texts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{",
     ],
-    ids=["silence", "half a head", "half a body"],
+    ids=["nothing", "partial header", "partial body"],
 )
-def test_slow_clients_are_cut(explorer: Explorer, serving, sent: bytes) -> None:
+def test_slow_clients_are_disconnected(explorer: Explorer, serving, sent: bytes) -> None:
     with (
-        serving(explorer, protocol=Hasty) as site,
+        serving(explorer, protocol=ShortTimeout) as site,
         socket.create_connection(("127.0.0.1", site.port), timeout=10) as client,
     ):
         began = time.monotonic()
@@ -48,11 +48,9 @@ def test_slow_clients_are_cut(explorer: Explorer, serving, sent: bytes) -> None:
         assert site.get("/api")[0] == 200
 
 
-def test_a_client_that_asks_again_is_cut_only_when_it_stops_halfway(
-    explorer: Explorer, serving
-) -> None:
+def test_keep_alive_and_timeout_of_a_partial_request(explorer: Explorer, serving) -> None:
     with (
-        serving(explorer, protocol=Hasty) as site,
+        serving(explorer, protocol=ShortTimeout) as site,
         contextlib.closing(http.client.HTTPConnection("127.0.0.1", site.port)) as client,
     ):
         client.connect()
@@ -68,38 +66,38 @@ def test_a_client_that_asks_again_is_cut_only_when_it_stops_halfway(
             assert opened.recv(4096) == b""
 
 
-def test_only_this_machine_unless_told() -> None:
+def test_is_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.3.2.1", "::1", "localhost", "LOCALHOST")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.org", "")))
 
 
-def test_a_taken_port_is_one_sentence() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(VHEError, match=f"port {port} is taken"):
+        with pytest.raises(VHEError, match=f"port {port} is in use"):
             bind("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--host", "0.0.0.0"], "--token"),
         (["--token", " "], "token is empty"),
         (["--port", "70000"], "port 70000"),
-        (["--host", "no.such.host.invalid", "--token", "t"], "no address of this machine"),
-        (["--host", "192.0.2.1", "--token", "t"], "no address of this machine"),
+        (["--host", "no.such.host.invalid", "--token", "t"], "not an address of this machine"),
+        (["--host", "192.0.2.1", "--token", "t"], "not an address of this machine"),
     ],
 )
-def test_a_wrong_address_is_refused_before_anything_is_read(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_an_invalid_address_is_rejected_before_the_model_is_read(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert main(["serve", "no-such-model", *arguments]) == 2
     printed = capsys.readouterr().err
-    assert said in printed
+    assert message in printed
     assert len(printed.splitlines()) == 1
 
 
-def test_a_missing_extra_is_named(
+def test_a_missing_package_is_reported_with_the_extra(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "fastapi", None)
@@ -107,7 +105,7 @@ def test_a_missing_extra_is_named(
     assert "pip install 'vhe[serve]'" in capsys.readouterr().err
 
 
-def test_the_command_serves_until_ctrl_c(fitted: VHE, tmp_path: Path) -> None:
+def test_the_command_serves_until_interrupted(fitted: VHE, tmp_path: Path) -> None:
     fitted.save(tmp_path / "model")
     command = [sys.executable, "-m", "vhe", "serve", str(tmp_path / "model"), "--port", "0"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -116,13 +114,13 @@ def test_the_command_serves_until_ctrl_c(fitted: VHE, tmp_path: Path) -> None:
     ) as running:
         assert running.stderr is not None
         try:
-            said = ""
-            while not (url := re.search(r"http://\S+", said)):
+            printed = ""
+            while not (url := re.search(r"http://\S+", printed)):
                 line = running.stderr.readline()
-                assert line, said
-                said += line
-            with urllib.request.urlopen(f"{url[0]}api", timeout=20) as answer:
-                assert answer.status == 200
+                assert line, printed
+                printed += line
+            with urllib.request.urlopen(f"{url[0]}api", timeout=20) as response:
+                assert response.status == 200
             before = sorted(tmp_path.rglob("*"))
             running.send_signal(signal.SIGINT)
             rest = running.stderr.read()

@@ -1,20 +1,19 @@
-"""Waiting for something in a page."""
+"""Wait for a condition in a page."""
 
 from typing import Any
 
 import pytest
 
-SECONDS, EACH = 20, 0.02
+TIMEOUT, INTERVAL = 20, 0.02  # seconds
 
 
 def until(page: Any, expression: str) -> None:
-    """Wait until the expression holds in the page.
+    """Wait until a JavaScript expression is true in the page.
 
-    Playwright's own ``wait_for_function`` has the page evaluate text, which our policy forbids it:
-    then it fails unless the expression holds at once.
+    Playwright's ``wait_for_function`` uses eval, which the Content-Security-Policy forbids.
     """
-    for _ in range(round(SECONDS / EACH)):
+    for _ in range(round(TIMEOUT / INTERVAL)):
         if page.evaluate(f"Boolean({expression})"):
             return
-        page.wait_for_timeout(1000 * EACH)
-    pytest.fail(f"it never came to be that {expression}")
+        page.wait_for_timeout(1000 * INTERVAL)
+    pytest.fail(f"after {TIMEOUT} s still false: {expression}")

@@ -1,4 +1,4 @@
-"""CANE (Tu, Liu, Liu & Sun, ACL 2017): a vertex has another text vector beside each neighbour, by
+"""CANE (Tu, Liu, Liu & Sun, ACL 2017): the text vector of a vertex depends on the neighbour, by
 mutual attention over the phrases of the two texts.
 
     P, Q    convolution of width 2 over the words of each text, 100 filters
@@ -13,8 +13,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs, by_part
-from vhe.config import VHEConfig
+from vhe.baselines.contextual import (
+    CANEObjective,
+    Contextual,
+    ContextualPairs,
+    ContextualSettings,
+    by_part,
+)
 from vhe.data.text import PADDING, Corpus
 from vhe.pair.alignment import MASKED
 from vhe.pair.model import TextPairs
@@ -25,17 +30,17 @@ WIDTH = 2
 class CANEPairs(ContextualPairs):
     """Convolution and mutual attention.
 
-    A is symmetric, as (A + A^T)/2, for a link has no direction here. The filters start at the
-    mean of neighbouring words, with some noise, so that what the words start with is kept.
+    A is made symmetric, (A + A^T)/2, because links are undirected here. The filters start at the
+    mean of adjacent words plus some noise, which preserves what the initial words say.
     """
 
-    def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
+    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
         super().__init__(config, weights, corpus)
         size = config.word_dim
         self.filters = nn.Linear(WIDTH * size, size)
         self.attention = nn.Parameter(torch.empty(size, size))  # A
 
-    def start_layers(self, generator: torch.Generator) -> None:
+    def initialise_layers(self, generator: torch.Generator) -> None:
         size = self.config.word_dim
         nn.init.xavier_uniform_(self.filters.weight, gain=0.1, generator=generator)
         self.filters.weight += torch.eye(size).repeat(1, WIDTH) / WIDTH
@@ -57,7 +62,7 @@ class CANEPairs(ContextualPairs):
         return t_i, t_j
 
     def _phrases(self, tokens: Tensor) -> Tensor:
-        """The convolution at each word and the one after it, nothing after the last."""
+        """The convolution over each word and the next; zero follows the last word."""
         words = self.words(tokens)
         following = nn.functional.pad(words[:, 1:], (0, 0, 0, 1))
         phrases: Tensor = self.filters(torch.cat([words, following], dim=2))

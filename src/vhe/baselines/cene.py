@@ -6,8 +6,8 @@ with the vertex that carries it.
 
 with t the mean word vector of a text. Links draw their negatives as in all of these baselines;
 the negatives of a vertex and its text are others of the same batch, which holds vertices by their
-degree. Built so here: u starts at the text of its vertex, the second line counts `TEXT_WEIGHT`
-times as much as the first, and the steps are Adam's (in the paper plain ones of .02).
+degree. Differences from the paper: u starts at the text of its vertex, the second line has the
+weight `TEXT_WEIGHT`, and the optimiser is Adam (in the paper SGD with a rate of .02).
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from vhe.baselines.contextual import (
     CANEObjective,
     Contextual,
     ContextualPairs,
+    ContextualSettings,
     Terms,
     Vectors,
 )
-from vhe.config import VHEConfig
 from vhe.data.text import Corpus
-from vhe.graph.posterior import MaskedPosterior
 from vhe.pair.model import TextPairs, joined
 
 LINK_NEGATIVES = 15
@@ -38,13 +37,13 @@ TEXT_NEGATIVES = 25  # texts for each vertex, and vertices for each text
 
 
 class CENEPairs(ContextualPairs):
-    """The vector of a vertex is u alone, which starts at its text; the text has had its say."""
+    """The vector of a vertex is u alone, which starts at its text."""
 
-    def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
+    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
         super().__init__(config, weights, corpus)
         self.bags = Bags(corpus)
 
-    def start_layers(self, generator: torch.Generator) -> None:
+    def initialise_layers(self, generator: torch.Generator) -> None:
         self.structure.weight += self.bags.mean(self.words.weight)
 
     def infer(self, batch: Sequence[TextPairs]) -> Vectors:
@@ -54,39 +53,42 @@ class CENEPairs(ContextualPairs):
         mean = self.bags.mean(self.words.weight)
         return mean[joined(batch, "i")], mean[joined(batch, "j")]
 
-    def loss(
-        self,
-        batch: Sequence[TextPairs],
-        generator: torch.Generator,
-        left_out: MaskedPosterior | None = None,
-    ) -> Terms:
+    def loss(self, batch: Sequence[TextPairs], generator: torch.Generator) -> Terms:
         """``link`` for each pair, ``text`` for each vertex of the batch."""
         i, j = joined(batch, "i"), joined(batch, "j")
         product = (self.structure(i) * self.structure(j)).sum(dim=1)
         link = logsigmoid((2 * joined(batch, "links") - 1) * product)
-        once = torch.unique(torch.cat([i, j]))  # each vertex of the batch, with its text
-        scores = self.structure(once) @ self.bags.mean(self.words.weight)[once].T  # (m, m)
+        vertices = torch.unique(torch.cat([i, j]))
+        scores = self.structure(vertices) @ self.bags.mean(self.words.weight)[vertices].T  # (m, m)
         own = logsigmoid(scores.diagonal())
-        text = own + self._strangers(scores, generator) + self._strangers(scores.T, generator)
+        text = own + self._negatives(scores, generator) + self._negatives(scores.T, generator)
         return Terms(link=link, text=text)
 
-    def _strangers(self, scores: Tensor, generator: torch.Generator) -> Tensor:
+    def _negatives(self, scores: Tensor, generator: torch.Generator) -> Tensor:
         """Σ log σ(-score) over some others of each row of (m, m): (m,)."""
         m = len(scores)
         if m < 2:
             return scores.new_zeros(m)
         shift = torch.randint(1, m, (m, TEXT_NEGATIVES), generator=generator, device=scores.device)
-        others = (torch.arange(m, device=scores.device).unsqueeze(1) + shift) % m  # never itself
+        others = (torch.arange(m, device=scores.device).unsqueeze(1) + shift) % m  # not the row
         return logsigmoid(-scores.gather(1, others)).sum(dim=1)
 
     def objective(self, terms: Terms) -> Tensor:
-        """A vertex with its text counts ``weights.text`` times as much as a link."""
+        """A vertex with its text has ``weights.text`` times the weight of a link."""
         text = self.weights.text * terms["text"].mean()
         return -((1 + self.config.negatives) * terms["link"].mean() + text)
 
 
+class CENESettings(ContextualSettings):
+    """The embedding is the structure vector alone."""
+
+    @property
+    def latent_dim(self) -> int:
+        return self.structure_dim
+
+
 class CENE(Contextual):
-    """Texts as vertices; ``embedding_`` has ``structure_dim`` numbers (words have as many).
+    """Texts as vertices; ``embedding_`` and words have the dimension ``structure_dim``.
 
     See `Contextual`.
     """
@@ -105,6 +107,5 @@ class CENE(Contextual):
     }
 
     @staticmethod
-    def sized(config: VHEConfig) -> VHEConfig:
-        size = config.structure_dim
-        return config.replace(latent_dim=size, word_dim=size)
+    def make_settings(**settings: Any) -> CENESettings:
+        return CENESettings(**settings | {"word_dim": settings["structure_dim"]})

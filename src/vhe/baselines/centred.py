@@ -1,5 +1,8 @@
-"""Rows moved to have a mean of zero: negative sampling leaves all vectors with a part in common
-(Mimno & Thompson, EMNLP 2017), which says nothing about a pair but fills its cosine."""
+"""Centring of embeddings that were trained with negative sampling.
+
+Negative sampling adds a common component to all vectors (Mimno & Thompson, EMNLP 2017), which
+dominates their cosines although it does not distinguish pairs.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ import numpy as np
 
 
 def centred(rows: np.ndarray) -> np.ndarray:
-    """Rows (n, d) without the mean of those that say something; rows of zeros stay."""
+    """Rows (n, d) minus the mean of the rows that are not zero; rows of zeros stay zero."""
     known = rows.any(axis=1, keepdims=True)
     mean = rows.sum(axis=0) / max(int(known.sum()), 1)
-    moved: np.ndarray = np.where(known, rows - mean, 0).astype(rows.dtype)
-    return moved
+    result: np.ndarray = np.where(known, rows - mean, 0).astype(rows.dtype)
+    return result

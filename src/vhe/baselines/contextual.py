@@ -1,44 +1,43 @@
 """What the neural text baselines share: CANE's objective (Tu, Liu, Liu & Sun, ACL 2017) over pairs
-of vertices, and an estimator on VHE's own sampler, trainer and averaging over contexts.
+of vertices, and an estimator on the sampler, trainer and contexts of the pair model.
 
-With s the structure vector of a vertex and t its text vector beside its partner, the ends of a
-pair (i, j) that is linked (w = 1), or was drawn as a negative (w = -1), have
+With s the structure vector of a vertex and t its text vector in the context of its partner, the
+ends of a pair (i, j) that is linked (w = 1), or was drawn as a negative (w = -1), have
 
     L_ij = l(s_i·s_j) + a l(t_i·t_j) + b l(t_i·s_j) + c l(s_i·t_j),    l(x) = log σ(w x).
 
-A link has no direction here, so b and c are used both ways round and halved.
+Links are undirected here, so b and c are applied in both directions and halved.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from vhe.config import VHEConfig
-from vhe.data.sampling import LinkSet, stream
+from vhe.data.sampling import LinkSet, random_stream
 from vhe.data.splits import validation_links
 from vhe.data.text import PADDING, Corpus
 from vhe.errors import VHEError
-from vhe.graph.posterior import MaskedPosterior
 from vhe.pair.embedding import global_embedding
 from vhe.pair.homophily import PairGaussian
 from vhe.pair.integrator import PairPosterior
 from vhe.pair.model import TextPairs, joined
-from vhe.pair.training import Trainer
+from vhe.pair.protocol import PairModel
+from vhe.pair.training import PairTrainer, train
 from vhe.predict.scoring import CosineMethod
 from vhe.text.lsa import WORD_SCALE, lsa_word_vectors
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
 
-STRUCTURE_START = 0.01  # so small that a vertex without links is judged by its text
+STRUCTURE_SCALE = 0.01  # so small that a vertex without links is scored by its text
 MOST_VALIDATION_LINKS = 256
 LOG_VARIANCE = -20.0  # these vectors are points
 
@@ -46,11 +45,11 @@ LOG_VARIANCE = -20.0  # these vectors are points
 @dataclass(frozen=True, kw_only=True)
 class CANEObjective:
     """Weights of the objective beside L_ss; the defaults are CANE's on Cora and Zhihu (on HepTh
-    it has .7, .2, .2). ``word_dropout`` is the share of words left out in each step.
+    it has .7, .2, .2). ``word_dropout`` is the fraction of words that are masked in each step.
 
-    ``layer_pace`` is the rate of the layers over that of words and structure. Layers, which start
-    where they keep what the words say, fit the few links of a network long before the words have
-    learned from them; held back, they do not.
+    ``layer_pace`` is the learning rate of the layers relative to that of words and structure.
+    Layers, which start where they preserve what the words say, fit the few links of a network long
+    before the words have learned from them; a lower rate prevents that.
     """
 
     text: float = 1.0  # a
@@ -61,7 +60,42 @@ class CANEObjective:
 
     def __post_init__(self) -> None:
         if not 0 <= self.word_dropout < 1:
-            raise VHEError(f"word_dropout is {self.word_dropout}, but it has to be in [0, 1)")
+            raise VHEError(f"word_dropout is {self.word_dropout}, but must be in [0, 1)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextualSettings:
+    """Settings of a contextual baseline; those that `PairVHEConfig` has mean the same."""
+
+    max_words: int = 300
+    min_count: int = 2
+    word_init: Literal["lsa", "random"] = "lsa"
+    word_dim: int = 100  # of the text half
+    structure_dim: int = 100  # of the structure half
+    kernels: int = 200
+    kernel_width: int = 5
+    alpha: float = 0.0
+    negatives: int = 1
+    batch_size: int = 128
+    near_pairs: int = 0
+    learning_rate: float = 1e-2
+    table_rate: float | None = None  # of the structure table; None: the learning rate, sparse Adam
+    warmup: int = 0
+    decay: bool = False
+    steps: int = 240
+    epochs: float = 0.0
+    validate_every: int = 20
+    patience: int | None = 3  # None: train all steps
+    validation: float = 0.05
+    contexts: int = 8
+
+    @property
+    def latent_dim(self) -> int:
+        return self.structure_dim + self.word_dim
+
+    @property
+    def structure_rate(self) -> float:
+        return self.learning_rate if self.table_rate is None else self.table_rate
 
 
 class Terms(dict[str, Tensor]):
@@ -73,59 +107,62 @@ class Terms(dict[str, Tensor]):
 
 @dataclass(frozen=True)
 class Vectors:
-    """Vectors of the ends of pairs, in the form that a posterior has."""
+    """Vectors of the ends of pairs, in the form of a posterior."""
 
     posterior: PairPosterior
 
     @classmethod
     def of(cls, z_i: Tensor, z_j: Tensor) -> Vectors:
-        """Points (batch, d) as Gaussians of hardly any width."""
+        """Points (batch, d) as Gaussians of negligible variance."""
         narrow = torch.full_like(z_i, LOG_VARIANCE)
         points = PairGaussian(z_i, z_j, narrow, narrow)
         return cls(PairPosterior(points, points, z_i.new_zeros(len(z_i))))
 
 
-class ContextualPairs(nn.Module, ABC):
+class ContextualPairs(PairModel):
     """Structure vectors in a table, text vectors from a pair of texts; a baseline gives `texts`.
 
     Parameters
     ----------
-    config : its sizes; a text vector has ``word_dim`` numbers.
-    corpus : the texts, whose vocabulary and number count.
+    config : a text vector has the dimension ``word_dim``.
+    corpus : the texts; only their vocabulary and number matter here.
     """
 
-    def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
+    config: ContextualSettings
+
+    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
         super().__init__()
         self.config, self.weights = config, weights
         self.layer_pace = weights.layer_pace
         self.words = nn.Embedding(len(corpus.vocabulary) + 1, config.word_dim, padding_idx=PADDING)
-        self.structure = nn.Embedding(len(corpus), config.structure_dim, sparse=True)
+        sparse = config.table_rate is None
+        self.structure = nn.Embedding(len(corpus), config.structure_dim, sparse=sparse)
 
     @abstractmethod
     def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
         """Text vectors t_i, t_j of a batch that comes in parts, each (pairs, word_dim).
 
-        Swapping i and j has to swap the result, and a text without words has the vector 0.
+        Swapping i and j must swap the result, and an empty text must have the vector 0.
         """
 
-    def start_layers(self, generator: torch.Generator) -> None:
+    def initialise_layers(self, generator: torch.Generator) -> None:
         """Set the weights of a baseline that are neither words nor structure."""
 
-    def see_links(self, links: np.ndarray) -> None:
-        """Told the links (m, 2) that may be read from, for baselines that read from them."""
+    def use_links(self, links: np.ndarray) -> None:
+        """Set the links (m, 2) that a baseline reads from, if it does."""
 
     @torch.no_grad()
-    def start(self, corpus: Corpus, seed: int) -> None:
-        """Set every weight, from the corpus and the seed."""
-        generator = torch.Generator().manual_seed(int(stream(seed, 3).integers(2**63)))
-        self.structure.weight.normal_(0, STRUCTURE_START, generator=generator)
+    def initialise(self, corpus: Corpus, seed: int) -> None:
+        """Set every weight from the corpus and the seed."""
+        generator = torch.Generator().manual_seed(int(random_stream(seed, 3).integers(2**63)))
+        self.structure.weight.normal_(0, STRUCTURE_SCALE, generator=generator)
         if self.config.word_init == "lsa":
             vectors = lsa_word_vectors(corpus, self.config.word_dim, seed)
             self.words.weight[1:] = torch.from_numpy(vectors)
         else:
             self.words.weight.normal_(0, WORD_SCALE, generator=generator)
         self.words.weight[PADDING] = 0
-        self.start_layers(generator)
+        self.initialise_layers(generator)
 
     def infer(self, batch: Sequence[TextPairs]) -> Vectors:
         """The vectors [s ; t] of both ends of each pair of a batch, which comes in parts."""
@@ -135,31 +172,30 @@ class ContextualPairs(nn.Module, ABC):
             torch.cat([self.structure(joined(batch, "j")), t_j], dim=1),
         )
 
-    def loss(
-        self,
-        batch: Sequence[TextPairs],
-        generator: torch.Generator,
-        left_out: MaskedPosterior | None = None,
-    ) -> Terms:
+    def loss(self, batch: Sequence[TextPairs], generator: torch.Generator) -> Terms:
         """log σ(±u·v) of each pair and each kind of vector, for a batch that comes in parts."""
         t_i, t_j = self.texts([self.dropped(pairs, generator) for pairs in batch])
         s_i, s_j = self.structure(joined(batch, "i")), self.structure(joined(batch, "j"))
-        sign = 2 * joined(batch, "links") - 1
+        w = self.labels(batch, t_i, t_j)
         ss, tt, ts, st = (
-            logsigmoid(sign * (u * v).sum(dim=1))
+            log_likelihood(w, (u * v).sum(dim=1))
             for u, v in ((s_i, s_j), (t_i, t_j), (t_i, s_j), (s_i, t_j))
         )
         return Terms(structure=ss, text=tt, cross=(ts + st) / 2)
 
+    def labels(self, batch: Sequence[TextPairs], t_i: Tensor, t_j: Tensor) -> Tensor:
+        """P(w = 1) of each pair of a batch with the text vectors t: (pairs,)."""
+        return joined(batch, "links")
+
     def dropped(self, pairs: TextPairs, generator: torch.Generator) -> TextPairs:
-        """The pairs with a random share of the words of their texts taken out."""
-        share = self.weights.word_dropout
-        if share == 0:
+        """The pairs with a random fraction of the words of their texts masked."""
+        fraction = self.weights.word_dropout
+        if fraction == 0:
             return pairs
 
         def drop(tokens: Tensor) -> Tensor:
-            chance = torch.rand(tokens.shape, generator=generator, device=tokens.device)
-            return tokens.masked_fill(chance < share, PADDING)
+            drawn = torch.rand(tokens.shape, generator=generator, device=tokens.device)
+            return tokens.masked_fill(drawn < fraction, PADDING)
 
         return replace(pairs, tokens_i=drop(pairs.tokens_i), tokens_j=drop(pairs.tokens_j))
 
@@ -168,6 +204,11 @@ class ContextualPairs(nn.Module, ABC):
         w = self.weights
         cross = w.text_structure + w.structure_text
         return -(terms["structure"] + w.text * terms["text"] + cross * terms["cross"])
+
+
+def log_likelihood(w: Tensor, logit: Tensor) -> Tensor:
+    """w log σ(logit) + (1 - w) log σ(-logit)."""
+    return w * logsigmoid(logit) + (1 - w) * logsigmoid(-logit)
 
 
 def by_part(
@@ -180,7 +221,7 @@ def by_part(
 
 
 class Bags:
-    """The words of all texts, for baselines that need them in no order and for all at once."""
+    """The words of all texts, for baselines that need them without order and for all texts."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.tokens = torch.from_numpy(np.array(corpus.tokens, dtype=np.int64))
@@ -192,68 +233,63 @@ class Bags:
 
 
 class Contextual(CosineMethod):
-    """Fits a `ContextualPairs`, stops by validation links and averages over contexts.
+    """Fits a `ContextualPairs` and averages its vectors over contexts.
 
     ``embedding_`` is [structure half ; text half], the text half being the mean over some random
-    contexts; a pair is scored by the cosine of the two rows.
+    contexts; a pair is scored by the cosine of the two rows. Training stops early by validation
+    links.
 
     Parameters
     ----------
     weights : of the objective.
     random_state : seed.
-    **settings : fields of `VHEConfig`, as ``learning_rate`` or ``steps``; ``structure_dim`` and
-        ``word_dim`` are the sizes of the two halves. Word vectors start from the corpus, as
-        VHE's do; ``word_init="random"`` is the start of the papers.
+    **settings : fields of `ContextualSettings`. Word vectors start from the corpus, as those of
+        `PairVHE`; ``word_init="random"`` is the start of the papers.
 
     Attributes
     ----------
-    history_ : the terms of the objective and the validation AUC as training went on.
+    history_ : the terms of the objective and the validation AUC during training.
     """
 
     pairs: ClassVar[type[ContextualPairs]]
     weights: ClassVar[CANEObjective] = CANEObjective()
-    settings: ClassVar[dict[str, Any]] = {}  # where a baseline differs from the usual ones
+    settings: ClassVar[dict[str, Any]] = {}  # where a baseline differs from the defaults
 
     def __init__(
         self, *, weights: CANEObjective | None = None, random_state: int = 0, **settings: Any
     ) -> None:
         self.objective = weights or self.weights
         self.random_state = random_state
-        usual: dict[str, Any] = {
-            "structure": "learned",
-            "residual": False,
-            "link_posterior": "mlp",
-            "alpha": 0.0,
-            "word_dim": 100,
-            "structure_dim": 100,
-            "learning_rate": 1e-2,
-            "batch_size": 128,
-            "steps": 240,
-            "validate_every": 20,
-            "patience": 3,
-            "validation": 0.05,  # a learned table never hears of these links
-        }
-        self.config = self.sized(VHEConfig.from_dict({**usual, **self.settings, **settings}))
+        try:
+            self.config = self.make_settings(**{**self.settings, **settings})
+        except TypeError as error:
+            raise VHEError(f"{type(self).__name__}: {error}") from None
 
     @staticmethod
-    def sized(config: VHEConfig) -> VHEConfig:
-        """The settings with the size of the embedding."""
-        return config.replace(latent_dim=config.structure_dim + config.word_dim)
+    def make_settings(**settings: Any) -> ContextualSettings:
+        return ContextualSettings(**settings)
 
     def fit(self, network: TextNetwork) -> Self:
-        """Learn from the links; without any, the vectors stay as they start."""
+        """Learn from the links; without any, the vectors stay as they are initialised."""
         config, seed = self.config, self.random_state
         corpus = Corpus.build(network.texts, min_count=config.min_count, max_words=config.max_words)
         links, validation = validation_links(
             network.links, config.validation, seed, MOST_VALIDATION_LINKS
         )
         model = self.pairs(config, self.objective, corpus)
-        model.start(corpus, seed)
-        model.see_links(links)
+        model.initialise(corpus, seed)
+        model.use_links(links)
         self.history_: list[dict[str, float]] = []
         if len(links):
-            self.history_ = Trainer(model, corpus, links, validation, seed=seed).run().history
-        model.see_links(network.links)  # the validation links have done their duty
+            state = train(
+                PairTrainer(model, corpus, links, validation, seed=seed),
+                validate_every=config.validate_every,
+                patience=config.patience,
+            )
+            if state.interrupted:
+                raise KeyboardInterrupt
+            self.history_ = state.history
+        model.use_links(network.links)
         link_set = LinkSet(network.links, len(network))
         self.embedding_ = global_embedding(
             model.eval(), corpus, link_set, contexts=config.contexts, seed=seed

@@ -1,4 +1,4 @@
-"""DMTE (Zhang, Li, Shen, Wang & Carin, NeurIPS 2018): CANE's objective on texts that were diffused
+"""DMTE (Zhang, Li, Shen, Wang & Carin, NeurIPS 2018): CANE's objective on texts that are diffused
 over the links of the whole training network.
 
     T = x W_0 + .3 P x W_1 + .1 P² x W_2
@@ -15,32 +15,37 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vhe.baselines.contextual import Bags, CANEObjective, Contextual, ContextualPairs
-from vhe.config import VHEConfig
+from vhe.baselines.contextual import (
+    Bags,
+    CANEObjective,
+    Contextual,
+    ContextualPairs,
+    ContextualSettings,
+)
 from vhe.data.text import Corpus
 from vhe.pair.model import TextPairs, joined
 
-IMPORTANCE = (1.0, 0.3, 0.1)  # of the text itself, of the neighbours', of theirs
+IMPORTANCE = (1.0, 0.3, 0.1)  # of the text itself, of its neighbours, of their neighbours
 
 
 class DMTEPairs(ContextualPairs):
     """Text vectors that depend on the network but not on the partner."""
 
-    def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
+    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
         super().__init__(config, weights, corpus)
         self.steps = nn.ModuleList(
             nn.Linear(config.word_dim, config.word_dim, bias=False) for _ in IMPORTANCE
         )
         self.bags = Bags(corpus)
-        self.see_links(np.empty((0, 2), dtype=np.int64))
+        self.use_links(np.empty((0, 2), dtype=np.int64))
 
-    def start_layers(self, generator: torch.Generator) -> None:
+    def initialise_layers(self, generator: torch.Generator) -> None:
         for step in self.steps:
             assert isinstance(step, nn.Linear)
             nn.init.xavier_uniform_(step.weight, gain=0.1, generator=generator)
             step.weight += torch.eye(self.config.word_dim)
 
-    def see_links(self, links: np.ndarray) -> None:
+    def use_links(self, links: np.ndarray) -> None:
         self.transition = transition(links, len(self.bags.offsets))  # P
 
     def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
@@ -58,13 +63,13 @@ class DMTEPairs(ContextualPairs):
 
 
 def transition(links: np.ndarray, vertices: int) -> Tensor:
-    """The chance to go from a vertex to another by one of its links: sparse (n, n)."""
+    """Transition probabilities of a random walk over the links: sparse (n, n)."""
     source = np.concatenate([links[:, 0], links[:, 1]])
     target = np.concatenate([links[:, 1], links[:, 0]])
-    chance = 1 / np.bincount(source, minlength=vertices)[source]
-    places = torch.from_numpy(np.stack([source, target]))
+    probability = 1 / np.bincount(source, minlength=vertices)[source]
+    indices = torch.from_numpy(np.stack([source, target]))
     return torch.sparse_coo_tensor(
-        places, torch.from_numpy(chance).float(), (vertices, vertices), check_invariants=False
+        indices, torch.from_numpy(probability).float(), (vertices, vertices), check_invariants=False
     ).coalesce()
 
 

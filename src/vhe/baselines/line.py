@@ -1,8 +1,8 @@
-"""LINE (Tang et al., WWW 2015): one half of the embedding brings linked vertices together, the
-other those that have neighbours in common; texts are not used.
+"""LINE (Tang et al., WWW 2015): first-order proximity (linked vertices) in one half of the
+embedding, second-order proximity (common neighbours) in the other; texts are not used.
 
 First order: max Σ_links [log σ(u_i·u_j) + Σ_{5 negatives n} log σ(-u_i·u_n)]; second order: the
-same with a context vector c in the place of the second u. Negatives are proportional to
+same with a context vector c instead of the second u. Negatives are drawn proportionally to
 degree^.75.
 """
 
@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from vhe.baselines.centred import centred
-from vhe.predict.scoring import CosineMethod, unit_rows
+from vhe.predict.scoring import CosineMethod
+from vhe.runtime.arrays import unit_rows
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
 
 NEGATIVES = 5
-RATE = 0.025  # falls to zero in a straight line
+LEARNING_RATE = 0.025  # decays linearly to zero
 
 
 class LINE(CosineMethod):
-    """First and second order, each scaled to unit length, side by side and centred.
+    """First and second order, each scaled to unit length, concatenated and centred.
 
-    The paper predicts no links; a pair is scored by cosine. A vertex without links has a row of
-    zeros.
+    The paper does not predict links; here a pair is scored by cosine. A vertex without links has a
+    row of zeros.
 
     Parameters
     ----------
-    dimensions : of each half.
+    dimensions : dimension of each half.
     passes : how often each link is drawn in each direction, on average.
     random_state : seed.
     """
@@ -41,11 +42,11 @@ class LINE(CosineMethod):
         self.random_state = random_state
 
     def fit(self, network: TextNetwork) -> Self:
-        """Learn both halves from sampled links."""
+        """Train both halves on sampled links."""
         halves = []
         for order in (1, 2):
             rng = np.random.default_rng([self.random_state, order])
-            vectors, _ = sample_links(
+            vectors, _ = train_order(
                 network.links, len(network), self.dimensions, order, self.passes, rng
             )
             vectors[network.degrees == 0] = 0
@@ -54,7 +55,7 @@ class LINE(CosineMethod):
         return self
 
 
-def sample_links(
+def train_order(
     links: np.ndarray,
     vertices: int,
     dimensions: int,
@@ -64,30 +65,30 @@ def sample_links(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Vectors and contexts, each (vertices, dimensions), by SGD on sampled links.
 
-    A step takes about as many links as there are vertices (1024 at most), so that each vector
-    moves by a few samples' worth at a time, as it does when they come one by one.
+    A step takes about as many links as there are vertices (at most 1024), so that each vector is
+    moved by a few samples per step, close to the sequential updates of the paper.
     """
     import torch
 
-    start = (rng.random((vertices, dimensions), dtype=np.float32) - 0.5) / dimensions
-    vector = torch.from_numpy(start)
+    initial = (rng.random((vertices, dimensions), dtype=np.float32) - 0.5) / dimensions
+    vector = torch.from_numpy(initial)
     context = vector if order == 1 else torch.zeros_like(vector)
-    cumulated = np.cumsum(np.bincount(links.ravel(), minlength=vertices) ** 0.75)
+    cumulative = np.cumsum(np.bincount(links.ravel(), minlength=vertices) ** 0.75)
     batch = min(max(vertices, 16), 1024)
     steps = -(-passes * 2 * len(links) // batch)
     for step in range(steps):
         drawn = links[rng.integers(len(links), size=batch)]
         drawn = np.where(rng.random((batch, 1)) < 0.5, drawn, drawn[:, ::-1])
-        chance = rng.random((batch, NEGATIVES)) * cumulated[-1]
-        negative = np.searchsorted(cumulated, chance, side="right")
-        met = (negative == drawn[:, :1]) | (negative == drawn[:, 1:])  # not negative after all
+        uniform = rng.random((batch, NEGATIVES)) * cumulative[-1]
+        negative = np.searchsorted(cumulative, uniform, side="right")
+        invalid = (negative == drawn[:, :1]) | (negative == drawn[:, 1:])  # an end of the link
         i = torch.from_numpy(np.ascontiguousarray(drawn[:, 0]))
         j = torch.from_numpy(np.concatenate([drawn[:, 1:], negative], axis=1))  # (batch, 6)
         u, c = vector[i], context[j]  # (batch, d), (batch, 6, d)
-        slope = -torch.sigmoid(torch.einsum("bd,bkd->bk", u, c))
-        slope[:, 0] += 1
-        slope[:, 1:][torch.from_numpy(met)] = 0
-        slope *= RATE * (1 - step / steps)
-        vector.index_add_(0, i, torch.einsum("bk,bkd->bd", slope, c))
-        context.index_add_(0, j.ravel(), (slope[..., None] * u[:, None]).flatten(0, 1))
+        gradient = -torch.sigmoid(torch.einsum("bd,bkd->bk", u, c))
+        gradient[:, 0] += 1
+        gradient[:, 1:][torch.from_numpy(invalid)] = 0
+        gradient *= LEARNING_RATE * (1 - step / steps)
+        vector.index_add_(0, i, torch.einsum("bk,bkd->bd", gradient, c))
+        context.index_add_(0, j.ravel(), (gradient[..., None] * u[:, None]).flatten(0, 1))
     return vector.numpy(), context.numpy()

@@ -1,9 +1,9 @@
-"""The mixed membership stochastic blockmodel (Airoldi et al., JMLR 2008): each vertex belongs to
-several blocks at once, and two vertices are linked as their blocks are; texts are not used.
+"""The mixed membership stochastic blockmodel (Airoldi et al., JMLR 2008): each vertex has a
+distribution over blocks, which determine the probabilities of links; texts are not used.
 
 π_i ~ Dirichlet(1/K), y_ij ~ Bernoulli(π_i' B π_j), B symmetric. Stochastic variational inference:
 max over γ and B of E_q[Σ log p(y_ij | π_i, π_j, B)] - Σ_i KL(q(π_i)‖p(π_i)), with
-q(π_i) = Dirichlet(γ_i) sampled by its reparametrisation, links and non-links subsampled.
+q(π_i) = Dirichlet(γ_i) sampled by reparametrisation; links and non-links are subsampled.
 """
 
 from __future__ import annotations
@@ -13,32 +13,35 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from vhe.baselines.diffused_text import lsa, normalised_adjacency
+from vhe.baselines.inner_product import InnerProductMethod
 from vhe.data.sampling import LinkSet
 from vhe.data.splits import validation_links
-from vhe.predict.scoring import PAIRS_AT_ONCE, unit_rows
+from vhe.runtime.arrays import unit_rows
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
 
 BLOCKS = (10, 20, 40)
-VALIDATION = 0.1  # of the links decide on the number of blocks, but no more than a thousand
-BATCH = 8192  # links a step; networks with fewer use all of them
-NON_LINKS = 5  # drawn for each link of a step
-RATE = 0.05  # of Adam, falls to zero in a straight line
-START = 3.0  # what γ has more, at first, in the block a vertex is put into
+VALIDATION = 0.1  # fraction of the training links on which the number of blocks is chosen
+MAX_VALIDATION_LINKS = 1000
+BATCH = 8192  # maximum number of links per step
+NON_LINKS = 5  # per link in a step
+VALIDATION_NON_LINKS = 20  # per validation link
+LEARNING_RATE = 0.05  # of Adam, decays linearly to zero
+INITIAL_MEMBERSHIP = 3.0  # added to the initial γ of the block to which clustering assigns a vertex
 
 
-class MMB:
-    """Scores a pair by the chance of a link, π_i' B π_j; ``embedding_`` is the mean of q(π).
+class MMB(InnerProductMethod):
+    """Scores a pair by the probability of a link, π_i' B π_j; ``embedding_`` is the mean of q(π).
 
-    Learning starts from a spectral clustering of the links: from a random start it ends with all
-    vertices in every block.
+    Memberships are initialised by a spectral clustering of the links: a random initialisation
+    converges to equal memberships in all blocks.
 
     Parameters
     ----------
-    blocks : how many (K); where not given, the one of 10, 20 and 40 under which links held out of
-        the training links are likeliest.
-    steps : of Adam.
+    blocks : number of blocks (K); default: the one of 10, 20 and 40 with the highest likelihood of
+        validation links and non-links.
+    steps : optimiser steps of Adam.
     random_state : seed.
 
     Attributes
@@ -46,7 +49,6 @@ class MMB:
     rates_ : B, (K, K).
     """
 
-    embedding_: np.ndarray
     rates_: np.ndarray
 
     def __init__(
@@ -64,34 +66,27 @@ class MMB:
         )
         return self
 
-    def score_indices(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Chances of a link of the pairs (sources[k], targets[k]): (m,)."""
-        pi = self.embedding_
-        scores = np.empty(len(sources), dtype=pi.dtype)
-        for start in range(0, len(sources), PAIRS_AT_ONCE):
-            part = slice(start, start + PAIRS_AT_ONCE)
-            scores[part] = np.einsum("mk,mk->m", pi[sources[part]] @ self.rates_, pi[targets[part]])
-        return scores
-
-    def score_matrix(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Chances of a link of each source with each target: (len(sources), len(targets))."""
-        return self.embedding_[sources] @ self.rates_ @ self.embedding_[targets].T
+    def _source_rows(self, vertices: np.ndarray) -> np.ndarray:
+        return self.embedding_[vertices] @ self.rates_  # π_i' B
 
     def _choose(self, network: TextNetwork) -> int:
         n = len(network)
-        kept, held_out = validation_links(network.links, VALIDATION, self.random_state, 1000)
-        if not len(held_out):
+        training, validation = validation_links(
+            network.links, VALIDATION, self.random_state, MAX_VALIDATION_LINKS
+        )
+        if not len(validation):
             return BLOCKS[0]
         rng = np.random.default_rng([self.random_state, 1])
-        others = non_links(LinkSet(network.links, n), 20 * len(held_out), rng)
-        others_of_a_link = (n * (n - 1) / 2 - len(network.links)) / len(network.links)
-        train = network.with_edges(kept)
+        count = VALIDATION_NON_LINKS * len(validation)
+        unlinked = draw_non_links(LinkSet(network.links, n), count, rng)
+        unlinked_per_link = (n * (n - 1) / 2 - len(network.links)) / len(network.links)
+        train = network.with_edges(training)
 
         def likelihood(blocks: int) -> float:
             trial = MMB(blocks=blocks, steps=self.steps, random_state=self.random_state).fit(train)
-            found = np.log(trial.score_indices(*held_out.T)).mean()
-            missed = np.log1p(-trial.score_indices(*others.T)).sum() / max(len(others), 1)
-            return float(found + others_of_a_link * missed)
+            of_links = np.log(trial.score_indices(*validation.T)).mean()
+            of_others = np.log1p(-trial.score_indices(*unlinked.T)).sum() / max(len(unlinked), 1)
+            return float(of_links + unlinked_per_link * of_others)
 
         return max(BLOCKS, key=likelihood)
 
@@ -107,33 +102,33 @@ def infer(
     link_set = LinkSet(links, n)
     unlinked = n * (n - 1) / 2 - len(links)
     density = (1 + len(links)) / (2 + len(links) + unlinked)
-    start = 0.1 + 0.1 * rng.random((n, blocks)) + START * spectral_blocks(links, n, blocks, seed)
-    log_gamma = torch.from_numpy(np.log(start).astype(np.float32)).requires_grad_()
+    gamma = 0.1 + 0.1 * rng.random((n, blocks))
+    gamma = gamma + INITIAL_MEMBERSHIP * spectral_blocks(links, n, blocks, seed)
+    log_gamma = torch.from_numpy(np.log(gamma).astype(np.float32)).requires_grad_()
     inside, between = min(density * blocks, 0.5), density / 10
     logits = torch.where(torch.eye(blocks) > 0, inside, between).logit().requires_grad_()
     prior = Dirichlet(torch.full((blocks,), 1 / blocks))
-    adam = torch.optim.Adam([log_gamma, logits], lr=RATE)
+    adam = torch.optim.Adam([log_gamma, logits], lr=LEARNING_RATE)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for step in range(steps if len(links) else 0):
-            adam.param_groups[0]["lr"] = RATE * (1 - step / steps)
+            adam.param_groups[0]["lr"] = LEARNING_RATE * (1 - step / steps)
             linked = links[rng.permutation(len(links))[:BATCH]]
-            others = non_links(link_set, NON_LINKS * len(linked), rng)
-            used, place = np.unique(np.concatenate([linked, others]), return_inverse=True)
-            i, j = torch.from_numpy(np.ascontiguousarray(place.reshape(-1, 2).T))
+            others = draw_non_links(link_set, NON_LINKS * len(linked), rng)
+            used, position = np.unique(np.concatenate([linked, others]), return_inverse=True)
+            i, j = torch.from_numpy(np.ascontiguousarray(position.reshape(-1, 2).T))
             pi = Dirichlet(log_gamma[torch.from_numpy(used)].exp()).rsample()  # (used, blocks)
             rates = ((logits + logits.T) / 2).sigmoid()  # B
-            chance = ((pi @ rates)[i] * pi[j]).sum(dim=1)  # π_i' B π_j
-            chance = chance.clamp(1e-9, 1 - 1e-6)
-            evidence = len(links) * chance[: len(linked)].log().mean()
+            probability = ((pi @ rates)[i] * pi[j]).sum(dim=1)  # π_i' B π_j
+            probability = probability.clamp(1e-9, 1 - 1e-6)
+            likelihood = len(links) * probability[: len(linked)].log().mean()
             if len(others):
-                evidence = evidence + unlinked * torch.log1p(-chance[len(linked) :]).mean()
+                likelihood = likelihood + unlinked * torch.log1p(-probability[len(linked) :]).mean()
             some = torch.from_numpy(rng.permutation(n)[:BATCH])
-            kl = (
-                n * kl_divergence(Dirichlet(log_gamma[some].exp()), prior.expand(some.shape)).mean()
-            )
+            posterior = Dirichlet(log_gamma[some].exp())
+            kl = n * kl_divergence(posterior, prior.expand(some.shape)).mean()
             adam.zero_grad()
-            ((kl - evidence) / n).backward()
+            ((kl - likelihood) / n).backward()
             adam.step()
     gamma = log_gamma.detach().exp().numpy()
     rates = ((logits + logits.T) / 2).sigmoid().detach()
@@ -141,7 +136,7 @@ def infer(
 
 
 def spectral_blocks(links: np.ndarray, n: int, blocks: int, seed: int) -> np.ndarray:
-    """One 1 in each row (n, blocks), where a clustering puts the vertex; none without links."""
+    """Indicators (n, blocks) of a clustering; rows of vertices without links are zero."""
     from sklearn.cluster import KMeans
 
     rows = unit_rows(lsa(normalised_adjacency(links, n), blocks, seed)[:, :blocks])
@@ -153,8 +148,8 @@ def spectral_blocks(links: np.ndarray, n: int, blocks: int, seed: int) -> np.nda
     return member
 
 
-def non_links(link_set: LinkSet, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Pairs that are not linked, drawn at random: (about ``count``, 2)."""
+def draw_non_links(link_set: LinkSet, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Random pairs that are not linked: (at most ``count``, 2)."""
     i, j = rng.integers(link_set.vertices, size=(2, count))
-    fine = (i != j) & ~link_set.linked(i, j)
-    return np.stack([i[fine], j[fine]], axis=1)
+    valid = (i != j) & ~link_set.linked(i, j)
+    return np.stack([i[valid], j[valid]], axis=1)

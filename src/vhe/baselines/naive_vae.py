@@ -1,5 +1,5 @@
-"""Naive-VAE, the plain alternative in the VHE paper (section 3): a variational auto-encoder of each
-vertex's text alone, beside node2vec's embedding of the links.
+"""Naive-VAE, the baseline of section 3 of the VHE paper: a variational auto-encoder of each text,
+concatenated with node2vec's embedding of the links.
 
 max Σ_i E_q[log N(x_i | f(z_i), s²)] - KL(q(z_i | x_i)‖N(0, I)), x_i the mean of the word vectors of
 text i, encoder and decoder with one hidden layer, s learned. A text's embedding is the mean of q.
@@ -13,7 +13,8 @@ import numpy as np
 
 from vhe.baselines.node2vec import Node2Vec
 from vhe.data.text import Corpus
-from vhe.predict.scoring import CosineMethod, unit_rows
+from vhe.predict.scoring import CosineMethod
+from vhe.runtime.arrays import unit_rows
 from vhe.text.lsa import lsa_word_vectors, mean_words
 
 if TYPE_CHECKING:
@@ -24,20 +25,20 @@ BATCH = 256
 
 
 class NaiveVAE(CosineMethod):
-    """Text and structure, each scaled to unit length, side by side; scored by cosine.
+    """Text and structure embedding, each scaled to unit length, concatenated; scored by cosine.
 
     A vertex without words has zeros in its first half, one without links in its second.
 
     Parameters
     ----------
-    dimensions : of each half.
-    epochs, rate : of Adam over the texts.
-    structure : the other half, node2vec with as many dimensions where not given.
+    dimensions : dimension of each half.
+    epochs, learning_rate : of Adam over the texts.
+    structure : the second half; default: node2vec with the same dimension.
     random_state : seed.
 
     Attributes
     ----------
-    losses_ : of the texts, the mean of each epoch.
+    losses_ : mean loss of the texts in each epoch.
     """
 
     def __init__(
@@ -45,22 +46,22 @@ class NaiveVAE(CosineMethod):
         *,
         dimensions: int = 100,
         epochs: int = 100,
-        rate: float = 1e-3,
+        learning_rate: float = 1e-3,
         structure: Node2Vec | None = None,
         random_state: int = 0,
     ) -> None:
         self.dimensions = dimensions
         self.epochs = epochs
-        self.rate = rate
+        self.learning_rate = learning_rate
         self.structure = structure
         self.random_state = random_state
 
     def fit(self, network: TextNetwork) -> Self:
-        """Learn each half by itself."""
+        """Train the halves independently."""
         corpus = Corpus.build(network.texts)
         pooled = mean_words(corpus, lsa_word_vectors(corpus, self.dimensions, self.random_state))
         text, self.losses_ = auto_encode(
-            pooled, self.dimensions, self.epochs, self.rate, self.random_state
+            pooled, self.dimensions, self.epochs, self.learning_rate, self.random_state
         )
         text[corpus.lengths == 0] = 0
         structure = self.structure or Node2Vec(
@@ -72,9 +73,9 @@ class NaiveVAE(CosineMethod):
 
 
 def auto_encode(
-    pooled: np.ndarray, dimensions: int, epochs: int, rate: float, seed: int
+    pooled: np.ndarray, dimensions: int, epochs: int, learning_rate: float, seed: int
 ) -> tuple[np.ndarray, list[float]]:
-    """Posterior means (n, dimensions) of the rows (n, words), and the loss a row of each epoch."""
+    """Posterior means (n, dimensions) of rows (n, width), and the mean loss of each epoch."""
     import torch
     from torch import nn
 
@@ -89,15 +90,17 @@ def auto_encode(
         )
         decoder = nn.Sequential(nn.Linear(dimensions, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, width))
         log_s = nn.Parameter(torch.zeros(()))
-        adam = torch.optim.Adam([*encoder.parameters(), *decoder.parameters(), log_s], lr=rate)
+        adam = torch.optim.Adam(
+            [*encoder.parameters(), *decoder.parameters(), log_s], lr=learning_rate
+        )
         for _ in range(epochs):
             total = 0.0
             for rows in torch.randperm(len(x)).split(BATCH):
                 mu, log_sigma = encoder(x[rows]).chunk(2, dim=1)
                 sigma = log_sigma.exp()
-                miss = ((decoder(mu + sigma * torch.randn_like(mu)) - x[rows]) ** 2).sum(dim=1)
+                error = ((decoder(mu + sigma * torch.randn_like(mu)) - x[rows]) ** 2).sum(dim=1)
                 kl = 0.5 * (mu**2 + sigma**2 - 1 - 2 * log_sigma).sum(dim=1)
-                loss = (miss / (2 * torch.exp(2 * log_s)) + width * log_s + kl).mean()
+                loss = (error / (2 * torch.exp(2 * log_s)) + width * log_s + kl).mean()
                 adam.zero_grad()
                 loss.backward()
                 adam.step()

@@ -1,30 +1,43 @@
-"""PWA (the paper's own comparison): VHE's phrase-to-word alignment under CANE's objective, without
-anything variational. What VHE adds to its encoder is the difference to this."""
+"""PWA (the paper's own comparison): VHE's phrase-to-word alignment under CANE's objective.
+
+It has the encoder of VHE without anything variational; the difference to it is what VHE adds.
+`ControlledPWA` is trained with everything else that `PairVHE` has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
-from vhe.config import VHEConfig
+from vhe.baselines.contextual import (
+    CANEObjective,
+    Contextual,
+    ContextualPairs,
+    ContextualSettings,
+)
+from vhe.config import PairVHEConfig
 from vhe.data.text import Corpus
 from vhe.pair.alignment import PhraseToWordAlignment
-from vhe.pair.model import TextPairs
+from vhe.pair.integrator import INITIAL_LINK_BIAS, INITIAL_LINK_SCALE
+from vhe.pair.model import TextPairs, joined
 
 
 class PWAPairs(ContextualPairs):
-    """A text is the mean of its words, weighted by how they fit the phrases of its partner."""
+    """A text is the mean of its words, weighted by how they fit the phrases of its partner.
 
-    def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
+    Both sides share their kernels, because links are undirected here.
+    """
+
+    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
         super().__init__(config, weights, corpus)
         self.alignment = PhraseToWordAlignment(
-            config.kernels, config.kernel_width, config.max_words
+            config.kernels, config.kernel_width, config.max_words, shared=True
         )
 
-    def start_layers(self, generator: torch.Generator) -> None:
+    def initialise_layers(self, generator: torch.Generator) -> None:
         self.alignment.reset(generator)
 
     def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
@@ -32,8 +45,32 @@ class PWAPairs(ContextualPairs):
         aligned = self.alignment(self.words.weight, tokens)
         return aligned.text_i, aligned.text_j
 
+    def labels(self, batch: Sequence[TextPairs], t_i: Tensor, t_j: Tensor) -> Tensor:
+        """An unknown edge has the initial π of `PairVHE`, by the cosine of its texts."""
+        cosine = torch.cosine_similarity(t_i.detach(), t_j.detach())
+        pi = torch.sigmoid(INITIAL_LINK_SCALE * cosine + INITIAL_LINK_BIAS)
+        return torch.where(joined(batch, "known"), joined(batch, "links"), pi)
+
 
 class PWA(Contextual):
     """Phrase-to-word alignment with CANE's objective; see `Contextual`."""
 
     pairs = PWAPairs
+
+
+_RECIPE = PairVHEConfig()
+_SAME = (
+    *("word_dim", "structure_dim", "batch_size", "near_pairs", "negatives"),
+    *("warmup", "decay", "steps", "contexts"),
+)
+
+
+class ControlledPWA(PWA):
+    """PWA with the advantages of `PairVHE`: its sizes, pairs of near texts, rate of the structure
+    table and schedule, and no early stopping."""
+
+    settings: ClassVar[dict[str, Any]] = {
+        **{name: getattr(_RECIPE, name) for name in _SAME},
+        "table_rate": _RECIPE.structure_rate,
+        "patience": None,
+    }

@@ -1,16 +1,48 @@
-"""Skip-gram over walks (Mikolov et al. 2013), what DeepWalk and node2vec share; gensim does it."""
+"""Skip-gram on random walks (Mikolov et al. 2013), trained by gensim; for DeepWalk and node2vec."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
+from vhe.baselines.walks import Walker
 from vhe.errors import VHEError
+from vhe.predict.scoring import CosineMethod
+
+
+class SkipGramOnWalks(CosineMethod):
+    """Settings and training that DeepWalk and node2vec have in common."""
+
+    negatives: ClassVar[int]  # of each pair; 0: hierarchical softmax
+
+    def __init__(
+        self, dimensions: int, walks: int, length: int, window: int, random_state: int
+    ) -> None:
+        self.dimensions = dimensions
+        self.walks = walks
+        self.length = length
+        self.window = window
+        self.random_state = random_state
+
+    def _embed(
+        self, walker: Walker, walks: int, length: int, p: float = 1.0, q: float = 1.0
+    ) -> np.ndarray:
+        """Vectors (n, dimensions) from ``walks`` walks of ``length`` vertices from each vertex."""
+        rng = np.random.default_rng(self.random_state)
+        return skip_gram(
+            walker.corpus(walks, length, rng, p, q),
+            walker.vertices,
+            dimensions=self.dimensions,
+            window=self.window,
+            negatives=self.negatives,
+            seed=self.random_state,
+        )
 
 
 class Sentences:
-    """Walks (m, length) as lists of words, which gensim wants; again at each pass."""
+    """Walks (m, length) as lists of words for gensim; can be iterated repeatedly."""
 
     def __init__(self, walks: np.ndarray, words: np.ndarray) -> None:
         self.walks = walks
@@ -24,23 +56,23 @@ class Sentences:
 def skip_gram(
     walks: np.ndarray, vertices: int, *, dimensions: int, window: int, negatives: int, seed: int
 ) -> np.ndarray:
-    """Vectors (vertices, dimensions) from which the vertices near them in a walk are foretold.
+    """Vectors (vertices, dimensions) that predict the vertices nearby in a walk.
 
-    One pass of SGD over the walks, its rate falling from .025. The vector of a vertex that is in
-    no walk is zero.
+    One epoch of SGD over the walks, with a learning rate that decays from .025. A vertex that is in
+    no walk has a row of zeros.
 
     Parameters
     ----------
     walks : (m, length) vertex numbers.
-    window : how far two vertices of a walk may be from each other.
-    negatives : for each pair; 0 stands for hierarchical softmax.
+    window : maximum distance of two vertices in a walk.
+    negatives : per pair; 0: hierarchical softmax.
     """
     try:
         from gensim.models import Word2Vec
     except ImportError:
         raise VHEError(
-            "Skip-gram over walks needs gensim, which is not installed; "
-            "install it with: pip install 'vhe[baselines]'."
+            "skip-gram on walks needs gensim, which is not installed; "
+            "install it with: pip install 'vhe[baselines]'"
         ) from None
 
     rows = np.zeros((vertices, dimensions), dtype=np.float32)
@@ -57,7 +89,7 @@ def skip_gram(
         min_count=1,
         sample=0,
         seed=seed,
-        workers=1,  # with more, the order of the updates is the threads' affair
+        workers=1,  # with more, the order of the updates would depend on thread scheduling
     )
     words = np.arange(vertices).astype(str).astype(object)
     model.build_vocab_from_freq(dict(zip(words[seen], counts[seen].tolist(), strict=True)))

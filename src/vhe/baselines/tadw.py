@@ -13,7 +13,8 @@ import numpy as np
 
 from vhe.baselines.diffused_text import lsa
 from vhe.baselines.tfidf import tfidf_rows
-from vhe.predict.scoring import CosineMethod, unit_rows
+from vhe.predict.scoring import CosineMethod
+from vhe.runtime.arrays import unit_rows
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -24,16 +25,16 @@ TEXT_DIMENSIONS = 200
 
 
 class TADW(CosineMethod):
-    """Alternating least squares, each step solved exactly; M is never written down.
+    """Alternating least squares with exact steps; M is never computed explicitly.
 
-    The paper predicts no links; a pair is scored by cosine, the two halves of a row scaled to
-    unit length first.
+    The paper does not predict links; here a pair is scored by cosine, after both halves of a row
+    are scaled to unit length.
 
     Parameters
     ----------
-    dimensions : of each half, W and HT.
+    dimensions : dimension of each half, W and HT.
     penalty : λ.
-    rounds : of solving for W, then for H.
+    iterations : solutions for W and then for H.
     random_state : seed.
     """
 
@@ -42,58 +43,60 @@ class TADW(CosineMethod):
         *,
         dimensions: int = 100,
         penalty: float = 0.2,
-        rounds: int = 10,
+        iterations: int = 10,
         random_state: int = 0,
     ) -> None:
         self.dimensions = dimensions
         self.penalty = penalty
-        self.rounds = rounds
+        self.iterations = iterations
         self.random_state = random_state
 
     def fit(self, network: TextNetwork) -> Self:
-        """Reduce the texts and factorise."""
+        """Compute the LSA of the texts and factorise M."""
         text = lsa(tfidf_rows(network.texts), TEXT_DIMENSIONS, self.random_state)  # T', (n, f)
-        walk = transitions(network.links, len(network))
+        transition = transition_matrix(network.links, len(network))
         rng = np.random.default_rng(self.random_state)
         h = rng.standard_normal((self.dimensions, text.shape[1]))
-        walked_text = two_steps(walk, text)  # M T'
-        for _ in range(self.rounds):
-            w = solve_w(walk, text, h, self.penalty)
+        walked_text = multiply_m(transition, text)  # M T'
+        for _ in range(self.iterations):
+            w = solve_w(transition, text, h, self.penalty)
             h = solve_h(walked_text, text, w, self.penalty)
         halves = [unit_rows(w.T), unit_rows(text @ h.T)]
         self.embedding_ = np.concatenate(halves, axis=1).astype(np.float32)
         return self
 
 
-def transitions(links: np.ndarray, vertices: int) -> sparse.csr_array:
-    """P, (n, n): a step to any neighbour; rows of vertices without links are empty."""
+def transition_matrix(links: np.ndarray, vertices: int) -> sparse.csr_array:
+    """P, (n, n): uniform steps to neighbours; rows of vertices without links are zero."""
     from scipy import sparse
 
     row, column = np.concatenate([links, links[:, ::-1]]).T
-    share = 1 / np.bincount(row, minlength=vertices)[row]
-    return sparse.csr_array((share, (row, column)), (vertices, vertices))
+    probability = 1 / np.bincount(row, minlength=vertices)[row]
+    return sparse.csr_array((probability, (row, column)), (vertices, vertices))
 
 
-def two_steps(walk: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
+def multiply_m(transition: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
     """M X for rows X (n, d), with M = (P + P²)/2."""
-    once = walk @ rows
-    return (once + walk @ once) / 2
+    one_step = transition @ rows
+    return (one_step + transition @ one_step) / 2
 
 
-def solve_w(walk: sparse.csr_array, text: np.ndarray, h: np.ndarray, penalty: float) -> np.ndarray:
-    """W (k, n) that is best for this H: (2XX' + λI) W = 2XM' with X = HT."""
+def solve_w(
+    transition: sparse.csr_array, text: np.ndarray, h: np.ndarray, penalty: float
+) -> np.ndarray:
+    """The optimal W (k, n) for this H: (2XX' + λI) W = 2XM' with X = HT."""
     x = text @ h.T  # X', (n, k)
     square = 2 * x.T @ x + penalty * np.eye(x.shape[1])
-    return np.linalg.solve(square, 2 * two_steps(walk, x).T)
+    return np.linalg.solve(square, 2 * multiply_m(transition, x).T)
 
 
 def solve_h(walked_text: np.ndarray, text: np.ndarray, w: np.ndarray, penalty: float) -> np.ndarray:
-    """H (k, f) that is best for this W: 2WW'H TT' + λH = 2W MT'.
+    """The optimal H (k, f) for this W: 2WW'H TT' + λH = 2W MT'.
 
-    In the eigenvectors of WW' and of TT' each entry of H has an equation of its own.
+    In the eigenbases of WW' and TT' the equations of the entries of H are independent.
     """
-    strength_w, left = np.linalg.eigh(w @ w.T)
-    strength_t, right = np.linalg.eigh(text.T @ text)
-    turned = left.T @ (2 * w @ walked_text) @ right
-    turned /= 2 * strength_w[:, None] * strength_t + penalty
-    return left @ turned @ right.T
+    eigenvalues_w, basis_w = np.linalg.eigh(w @ w.T)
+    eigenvalues_t, basis_t = np.linalg.eigh(text.T @ text)
+    h = basis_w.T @ (2 * w @ walked_text) @ basis_t
+    h /= 2 * eigenvalues_w[:, None] * eigenvalues_t + penalty
+    return basis_w @ h @ basis_t.T

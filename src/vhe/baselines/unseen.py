@@ -1,9 +1,9 @@
-"""Vertices that were not there at training, known by their texts alone: the † and ‡ forms of the
-contextual baselines in the paper's comparison (section 4).
+"""Inductive forms of the contextual baselines: unseen vertices, of which only the texts are given
+(† and ‡ in the paper's comparison, section 4).
 
 † (`…Text`) uses the text half only; ‡ (`…MLP`) predicts the structure half from the text half, by
-an MLP with one hidden layer that was fitted on the vertices of the training network. And VHE where
-the texts were there, and only the links were not.
+an MLP with one hidden layer that is fitted on the vertices of the training network. `VHEOfAllTexts`
+is the transductive form of VHE, for comparison.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from vhe.baselines.cane import CANE
 from vhe.baselines.contextual import Contextual, ContextualPairs
 from vhe.baselines.pwa import PWA
 from vhe.baselines.wane import WANE
-from vhe.data.sampling import LinkSet, stream
+from vhe.data.sampling import LinkSet, random_stream
 from vhe.data.text import Corpus
 from vhe.estimators import VHE
 from vhe.pair.embedding import local_embedding
+from vhe.pair.inductive import concatenated
 from vhe.predict.scoring import CosineMethod
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
 
 MLP_EPOCHS = 200
-EARLY_STOPPING = 100  # vertices from which on some can be spared to judge the MLP
+EARLY_STOPPING = 100  # vertices beyond which some are held out to stop the MLP
 
 
 class TextHalf(CosineMethod):
     """† of a contextual baseline: all vertices, seen or not, by their texts.
 
-    Takes what the baseline takes. A text that was not seen is read beside the texts of random
-    vertices that were, as many as there are contexts.
+    The parameters are those of the baseline. The contexts of an unseen text are random seen
+    vertices.
     """
 
     method: ClassVar[type[Contextual]]
@@ -51,13 +52,13 @@ class TextHalf(CosineMethod):
         return self
 
     def add_vertices(self, texts: Mapping[Hashable, str]) -> Self:
-        """Take in vertices that were never seen: their rows follow those of ``embedding_``."""
+        """Add unseen vertices: their rows follow those of ``embedding_``."""
         rows = self._rows(list(texts.values()))
         self.embedding_ = np.concatenate([self.embedding_, rows])
         return self
 
     def _rows(self, texts: Sequence[str]) -> np.ndarray:
-        """Rows for texts that were never seen, to stand beside those of ``embedding_``: (k, d)."""
+        """Rows of unseen texts, in the space of ``embedding_``: (k, d)."""
         return text_vectors(self.contextual, texts)
 
     def _text(self, rows: np.ndarray) -> np.ndarray:
@@ -85,7 +86,7 @@ class PredictedStructure(TextHalf):
             random_state=self.contextual.random_state,
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # it need not get to the bottom
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it need not converge
             self.mlp_.fit(self._text(rows)[known], rows[known, :size])
         return self
 
@@ -98,19 +99,15 @@ class PredictedStructure(TextHalf):
 
 
 def text_vectors(method: Contextual, texts: Sequence[str]) -> np.ndarray:
-    """The text half of texts that were not seen, averaged over seen contexts: (k, word_dim)."""
+    """The text half of unseen texts, averaged over seen contexts: (k, word_dim)."""
     config, seen = method.config, method.corpus_
     new = Corpus.encode(texts, seen.vocabulary, max_words=config.max_words)
-    corpus = Corpus(
-        np.concatenate([seen.tokens, new.tokens]),
-        np.concatenate([seen.offsets, seen.offsets[-1] + new.offsets[1:]]),
-        seen.vocabulary,
-    )
+    corpus = concatenated(seen, new)
     model = enlarged(method, corpus)
     no_links = LinkSet(np.empty((0, 2), dtype=np.int64), len(corpus))
     vertices = np.arange(len(seen), len(corpus))
     total = np.zeros((len(texts), config.word_dim), dtype=np.float32)
-    rng = stream(method.random_state, 8)
+    rng = random_stream(method.random_state, 8)
     for _ in range(config.contexts):
         others = rng.integers(len(seen), size=len(vertices))
         local = local_embedding(model, corpus, no_links, vertices, others)
@@ -119,7 +116,7 @@ def text_vectors(method: Contextual, texts: Sequence[str]) -> np.ndarray:
 
 
 def enlarged(method: Contextual, corpus: Corpus) -> ContextualPairs:
-    """The fitted model with structure vectors of 0 for the further vertices of a corpus."""
+    """The fitted model with structure vectors of zero for the new vertices of a corpus."""
     model = method.pairs(method.config, method.objective, corpus)
     weights = method.model_.state_dict()
     seen = weights["structure.weight"]
@@ -165,7 +162,7 @@ class PWAMLP(PredictedStructure):
 
 
 class VHEOfAllTexts(VHE):
-    """VHE fitted to all texts at once, as TF-IDF and diffused text are: an unseen vertex is one
-    without a link."""
+    """VHE fitted to all texts, as TF-IDF and diffused text are: an unseen vertex is one without a
+    link."""
 
     reads_all_texts: ClassVar = True

@@ -1,14 +1,14 @@
 """WANE (Shen, Zhang, Henao & Carin, EMNLP 2018): CANE's objective with texts aligned word by word.
 
-    a = softmax(x_i x_j^T / √d)             for each word of one text, which of the other it meets
-    x~ = a x_j                              (L_i, d) what it meets
+    a = softmax(x_i x_j^T / √d)             (L_i, L_j) attention of each word to the other text
+    x~ = a x_j                              (L_i, d) the aligned vector of each word
     y = x + C [x - x~ ; x * x~]             the word and the comparison, by subtraction and product
     t_i = mean over words of y
 
-Built so here: the paper has the comparison alone and max-pools it. But maxima of word vectors say
-little about a text before they are learned, and mean differences of the two texts of a pair are
-opposite to each other, which no link can mend; so the word itself stays beside its comparison. C is
-one linear layer, and words are dropped from the texts while training.
+Differences from the paper, which max-pools the comparison alone: maxima of word vectors say little
+about a text before they are learned, and the mean differences of the two texts of a pair are
+opposite to each other, which training on links cannot correct; so the word itself is added to its
+comparison. C is one linear layer, and words are dropped from the texts during training.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs, by_part
-from vhe.config import VHEConfig
+from vhe.baselines.contextual import (
+    CANEObjective,
+    Contextual,
+    ContextualPairs,
+    ContextualSettings,
+    by_part,
+)
 from vhe.data.text import PADDING, Corpus
 from vhe.pair.alignment import MASKED
 from vhe.pair.model import TextPairs
@@ -28,11 +33,11 @@ from vhe.pair.model import TextPairs
 class WANEPairs(ContextualPairs):
     """Soft alignment of words, comparison and mean-pooling; both directions share C."""
 
-    def __init__(self, config: VHEConfig, weights: CANEObjective, corpus: Corpus) -> None:
+    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
         super().__init__(config, weights, corpus)
         self.compare = nn.Linear(2 * config.word_dim, config.word_dim)
 
-    def start_layers(self, generator: torch.Generator) -> None:
+    def initialise_layers(self, generator: torch.Generator) -> None:
         nn.init.xavier_uniform_(self.compare.weight, gain=0.1, generator=generator)
         nn.init.zeros_(self.compare.bias)
 
@@ -44,24 +49,24 @@ class WANEPairs(ContextualPairs):
         x_i, x_j = self.words(tokens_i), self.words(tokens_j)
         fits = x_i @ x_j.transpose(1, 2) / self.config.word_dim**0.5  # (batch, L_i, L_j)
         return (
-            self._compared(x_i, _met(fits, x_j, mask_j), mask_i),
-            self._compared(x_j, _met(fits.transpose(1, 2), x_i, mask_i), mask_j),
+            self._compared(x_i, _aligned(fits, x_j, mask_j), mask_i),
+            self._compared(x_j, _aligned(fits.transpose(1, 2), x_i, mask_i), mask_j),
         )
 
-    def _compared(self, words: Tensor, met: Tensor, mask: Tensor) -> Tensor:
-        """The mean of y over the words; C is linear, so the means come first."""
+    def _compared(self, words: Tensor, aligned: Tensor, mask: Tensor) -> Tensor:
+        """The mean of y over the words; C is linear, so the means are taken first."""
         count = mask.sum(dim=1, keepdim=True).clamp(min=1)
-        mean = words.sum(dim=1) / count  # words that are not there are zero
-        mean_met = (met * mask.unsqueeze(2)).sum(dim=1) / count
-        product = (words * met).sum(dim=1) / count
-        compared: Tensor = mean + self.compare(torch.cat([mean - mean_met, product], dim=1))
-        return compared * mask.any(dim=1, keepdim=True)  # nothing for a text without words
+        mean = words.sum(dim=1) / count  # padding is zero
+        mean_aligned = (aligned * mask.unsqueeze(2)).sum(dim=1) / count
+        product = (words * aligned).sum(dim=1) / count
+        compared: Tensor = mean + self.compare(torch.cat([mean - mean_aligned, product], dim=1))
+        return compared * mask.any(dim=1, keepdim=True)  # zero for an empty text
 
 
-def _met(fits: Tensor, others: Tensor, mask: Tensor) -> Tensor:
-    """For each word what it meets in the other text, nothing if that has no words."""
-    share = torch.softmax(fits.masked_fill(~mask.unsqueeze(1), MASKED), dim=2)
-    return (share * mask.unsqueeze(1)) @ others
+def _aligned(fits: Tensor, others: Tensor, mask: Tensor) -> Tensor:
+    """The aligned vector of each word, zero if the other text is empty."""
+    attention = torch.softmax(fits.masked_fill(~mask.unsqueeze(1), MASKED), dim=2)
+    return (attention * mask.unsqueeze(1)) @ others
 
 
 class WANE(Contextual):

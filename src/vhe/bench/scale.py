@@ -11,7 +11,7 @@ from vhe.bench.measure import in_turns, made_up, peak_gigabytes, trainer_of
 from vhe.data.sampling import LinkSet
 from vhe.pair.embedding import global_embedding
 from vhe.pair.training import Trainer
-from vhe.predict.neighbours import partners
+from vhe.predict.suggest import partners
 
 SMALL, LARGE = 2_300, 63_000  # vertices
 EMBEDDED = (1_000, 4_000)

@@ -1,4 +1,4 @@
-"""The command `vhe`: its verbs, and how a user's mistake becomes one line and exit status 2."""
+"""The command `vhe`: its subcommands, and how a user's error becomes one line and exit status 2."""
 
 import io
 import os
@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError, Parameter
-from cyclopts.help import DefaultFormatter, PanelSpec
-from rich import box
 
 from vhe import __version__
 from vhe.cli import (
@@ -26,13 +24,14 @@ from vhe.cli import (
     serve,
     suggest,
 )
+from vhe.cli.help import description, formatter
 from vhe.errors import VHEError
 
-# Each verb, how it is called, and an example.
-VERBS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
+# Each command, its usage, and an example.
+COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
     (demo.demo, "[--out DIR]", "--out demo"),
     (data.data, "[NAME]", "cora"),
-    (fit.fit, "SOURCE --out MODEL", "cora --out runs/cora --seed 0 --set homophily=0.95"),
+    (fit.fit, "SOURCE --out MODEL", "cora --out runs/cora --seed 0 --set latent_dim=100"),
     (embed.embed, "MODEL --out FILE", "runs/cora --out cora.parquet --std"),
     (score.score, "MODEL A B | MODEL --pairs FILE", "runs/cora 12 40 --json"),
     (suggest.suggest, "MODEL ID | MODEL --all --out FILE", "runs/cora 12 -k 5"),
@@ -60,57 +59,59 @@ VERBS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
 )
 
 
-def command() -> App:
-    """The command with all its verbs; each verb's help ends with an example."""
+def make_app() -> App:
+    """Build the command with all its subcommands; the help of each ends with an example."""
     app = App(
         name="vhe",
         help="Embeddings and link probabilities for networks whose vertices carry text.",
-        help_epilogue="Start with: vhe demo. Help on a verb: vhe fit --help",
+        help_epilogue="Get started: vhe demo. Help on a command: vhe COMMAND --help",
         help_format="plaintext",
-        help_formatter=DefaultFormatter(panel_spec=PanelSpec(box=box.HORIZONTALS)),
+        help_formatter=formatter(),
         version=__version__,
-        default_parameter=Parameter(negative=(), show_default=False),
+        default_parameter=Parameter(negative=(), show_choices=False),
         print_error=False,
         exit_on_error=False,
         suppress_keyboard_interrupt=False,
         result_action="return_int_as_exit_code_else_zero",
     )
-    for place, (verb, usage, example) in enumerate(VERBS):
-        name = verb.__name__
+    for position, (command, usage, example) in enumerate(COMMANDS):
+        name = command.__name__
         app.command(
-            verb,
-            usage=f"Usage: vhe {name} {usage} [OPTIONS]",
+            command,
+            help=description(command),
+            usage=" ".join(filter(None, ("Usage: vhe", name, usage, "[OPTIONS]"))),
             help_epilogue=f"Example: vhe {name} {example}",
-            sort_key=place,
+            sort_key=position,
         )
-    app.register_install_completion_command(help="Complete verbs and options in your shell.")
+    app.register_install_completion_command(help="Install completion for your shell.")
     return app
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for a mistake that the user can mend."""
+    """Run the command and return its exit status: 0, or 2 for an error that the user can fix."""
     tokens = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="replace"
-        )  # a terminal that lacks a letter is no reason to stop
+        # Replace characters that the terminal's encoding lacks instead of failing.
+        sys.stdout.reconfigure(errors="replace")
     try:
-        status = int(command()(tokens))
+        status = int(make_app()(tokens))
+        if tokens[:1] == ["fit"] and {"--help", "-h"} & set(tokens):
+            fit.print_settings_help(tokens)
         sys.stdout.flush()
         return status
     except VHEError as error:
         return _fail(str(error))
     except CycloptsError as error:
-        verb = " ".join(["vhe", *(error.command_chain or ())])
-        return _fail(f"{str(error).strip().rstrip('.')}; see {verb} --help")
+        command = " ".join(["vhe", *(error.command_chain or ())])
+        return _fail(f"{str(error).strip().rstrip('.')}; see {command} --help")
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
     except BrokenPipeError:
-        # Whoever read us has gone; what is still buffered must not raise again at exit.
+        # The reader has closed the pipe; flushing the buffer at exit must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except MemoryError:
-        return _fail("there is not enough memory for this; try a smaller batch_size or max_words")
+        return _fail("out of memory; reduce the settings max_words or latent_dim")
     except OSError as error:
         return _fail(_sentence(error))
 
@@ -121,6 +122,6 @@ def _fail(message: str, status: int = 2) -> int:
 
 
 def _sentence(error: OSError) -> str:
-    """What the operating system refused, as a sentence: the file first, then the reason."""
+    """Format an operating system error: the file first, then the reason."""
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     return f"{error.filename}: {reason}" if error.filename else reason

@@ -1,10 +1,10 @@
-"""`vhe add`: vertices that were not there at training."""
+"""`vhe add`: add vertices to a fitted model."""
 
 from pathlib import Path
 from typing import Literal
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
-from vhe.cli.place import check_model_folder
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
+from vhe.cli.paths import check_model_folder
 from vhe.cli.source import read_model
 
 
@@ -19,53 +19,52 @@ def add(
     overwrite: bool = False,
     json: bool = False,
 ) -> None:
-    """Add vertices to a model without learning it anew, and save it as another.
+    """Add vertices to a model without retraining.
 
-    A new vertex is placed by its text and by the links that are known of it,
-    if any; nothing else changes.
+    New vertices are embedded from their texts and known links, and the result is
+    saved as a new model. The embeddings of existing vertices do not change.
 
     Parameters
     ----------
     model
-        a model folder that vhe fit wrote
+        model folder written by vhe fit
     vertices
-        a CSV, TSV, JSONL or Parquet file with columns id, text, perhaps label
+        file with columns id, text[, label]
     edges
-        such a file with columns source and target; one of the two has to be new
+        file with columns source, target; one end is new
     out
-        the folder for the model with the new vertices
+        folder for the extended model
     method
-        fast (one step from the nearest texts and the links) or paper (climbs the bound); paper
-        for a model with the paper's settings, fast for others, when left out
+        pair model: fast or paper (optimise the ELBO) (default: fast)
     overwrite
-        replace the model that is in --out
+        replace the model in --out
     json
-        print one JSON document, and progress on standard error
+        print one JSON document
     """
     check_model_folder(out, resume=False, overwrite=overwrite)
     with diagnostics_to_stderr(json):
         import time
 
-        from vhe.data.readers.files import read_new_vertices
+        from vhe.data.readers.network_tables import read_new_vertices
 
         fitted = read_model(model)
-        found = read_new_vertices(vertices, edges, fitted.network_)
-        for note in found.notes:
-            say(f"note: {note}")
-        began = time.monotonic()
-        labels = found.labels if any(v is not None for v in found.labels.values()) else None
-        fitted.add_vertices(found.texts, found.edges, labels, method=method)
-        seconds = time.monotonic() - began
+        new = read_new_vertices(vertices, edges, fitted.network_)
+        for note in new.notes:
+            print_status(f"note: {note}")
+        started = time.monotonic()
+        labels = new.labels if any(v is not None for v in new.labels.values()) else None
+        fitted.add_vertices(new.texts, new.edges, labels, method=method)
+        seconds = time.monotonic() - started
         fitted.save(out)
     network = fitted.network_
     if json:
         size = {"vertices": len(network), "links": len(network.links)}
-        print_json({"model": out, "added": len(found.texts), **size, "seconds": seconds})
+        print_json({"model": out, "added": len(new.texts), **size, "seconds": seconds})
         return
-    each = f", {1000 * seconds / len(found.texts):.1f} ms each" if found.texts else ""
+    each = f", {1000 * seconds / len(new.texts):.1f} ms per vertex" if new.texts else ""
     print_table(
         [
-            ("added", f"{len(found.texts):,} vertices in {seconds:.1f} s{each}"),
+            ("added", f"{len(new.texts):,} vertices in {seconds:.1f} s{each}"),
             ("network", f"{len(network):,} vertices, {len(network.links):,} links"),
             ("model", out),
         ]

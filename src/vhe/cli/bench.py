@@ -1,4 +1,4 @@
-"""`vhe bench`: how fast this machine learns, as ratios measured in one run."""
+"""`vhe bench`: speed of this machine as ratios measured in one run."""
 
 from __future__ import annotations
 
@@ -6,68 +6,69 @@ from typing import Literal, get_args
 
 from cyclopts.types import PositiveInt
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
 from vhe.errors import VHEError
 
-Figure = Literal["alignment", "step", "scale", "embedding", "together"]
+Benchmark = Literal["alignment", "step", "scale", "embedding", "multiprocess"]
+PER_DATASET = ("alignment", "step", "multiprocess")
 
 
 def bench(
-    name: Figure | None = None,
+    name: Benchmark | None = None,
     /,
     *,
-    datasets: str | None = None,
+    datasets: str = "seealso",
     rounds: PositiveInt = 5,
     json: bool = False,
 ) -> None:
-    """Measure how fast this machine learns. What is compared takes turns: ratios hold on a busy
-    machine too.
+    """Measure the speed of this machine.
 
-    alignment: training pairs a second over a straightforward implementation padded to 300 words.
-    step: a whole training step beside the machine's rate for matrix products; the loader's share.
-    scale: a training pair among 63,000 vertices beside one among 2,300; peak memory.
-    embedding: whether average embeddings and suggestions take the same time a vertex when many.
-    together: two processes by torchrun over one with two threads.
+    Interleaved runs give ratios that hold on a busy machine, too.
+
+    alignment: training pairs per second relative to a straightforward
+    implementation padded to 300 words. step: a training step relative to matrix
+    products, and the share of data loading. scale: a training pair among 63,000
+    vertices relative to one among 2,300, and peak memory. embedding: time per
+    vertex of embeddings and suggestions by network size. multiprocess: two
+    processes under torchrun relative to one process with two threads.
 
     Parameters
     ----------
     name
-        one of these; all when left out
+        alignment, step, scale, embedding or multiprocess (default: all)
     datasets
-        networks for alignment, step and together, as cora,hepth; seealso when left out
+        networks, such as cora,hepth
     rounds
-        turns of each program, of which the median counts
+        interleaved runs; reports the median
     json
         print one JSON document
     """
-    found: dict[str, dict[str, float]] = {}
-    names = (datasets or "seealso").split(",")
+    results: dict[str, dict[str, float]] = {}
     with diagnostics_to_stderr(json):
-        for figure in get_args(Figure) if name is None else (name,):
-            for network in names if figure in ("alignment", "step", "together") else ("",):
-                title = f"{figure} {network}".strip()
-                say(f"measuring {title}")
-                found[title] = _measured(figure, network, rounds)
+        for benchmark in get_args(Benchmark) if name is None else (name,):
+            for network in datasets.split(",") if benchmark in PER_DATASET else ("",):
+                title = f"{benchmark} {network}".strip()
+                print_status(f"measuring {title}")
+                results[title] = _measure(benchmark, network, rounds)
     if json:
-        print_json(found)
+        print_json(results)
         return
-    for title, values in found.items():
-        print_table(
-            [(f"{what:<42}", f"{value:.4g}") for what, value in values.items()], (title, "")
-        )
+    for title, values in results.items():
+        rows = [(f"{quantity:<42}", f"{value:.4g}") for quantity, value in values.items()]
+        print_table(rows, (title, ""))
 
 
-def _measured(figure: str, network: str, rounds: int) -> dict[str, float]:
+def _measure(benchmark: str, network: str, rounds: int) -> dict[str, float]:
     from vhe.bench import alignment, multiprocess, scale
     from vhe.data.datasets import load
 
-    if figure == "scale":
+    if benchmark == "scale":
         return scale.scale(rounds)
-    if figure == "embedding":
+    if benchmark == "embedding":
         return scale.embedding(rounds)
-    if figure == "together":
-        return multiprocess.together(network, rounds)
-    chosen = load(network)
-    if not len(chosen.links):
-        raise VHEError(f"{network}: there is no link to learn from")
-    return (alignment.alignment if figure == "alignment" else alignment.step)(chosen, rounds)
+    if benchmark == "multiprocess":
+        return multiprocess.multiprocess(network, rounds)
+    loaded = load(network)
+    if not len(loaded.links):
+        raise VHEError(f"{network}: the network has no links; choose another dataset")
+    return (alignment.alignment if benchmark == "alignment" else alignment.step)(loaded, rounds)

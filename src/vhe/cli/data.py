@@ -1,4 +1,4 @@
-"""`vhe data`: the networks that have a name, where each is, and what is in one."""
+"""`vhe data`: named datasets, where they are stored, and statistics of a network."""
 
 import os
 import shutil
@@ -9,12 +9,14 @@ from vhe.cli.source import read_network
 
 
 def data(name: str | None = None, /, *, json: bool = False) -> None:
-    """List the datasets, or fetch one and print its statistics.
+    """List the datasets, or print statistics of one.
+
+    Downloads the dataset if it is not available locally.
 
     Parameters
     ----------
     name
-        a dataset's name, or a folder in CANE's format; all datasets are listed when left out
+        dataset name or folder in CANE format (default: list all datasets)
     json
         print one JSON document
     """
@@ -29,12 +31,13 @@ def data(name: str | None = None, /, *, json: bool = False) -> None:
     if json:
         print_json({**counts, "notes": network.notes})
     else:
-        print_table([(key.replace("_", " "), _figure(value)) for key, value in counts.items()])
+        print_table([(key.replace("_", " "), _format(value)) for key, value in counts.items()])
 
 
-def places() -> dict[str, str | None]:
-    """For each dataset, where it is at hand; None for one that has to be downloaded."""
-    from vhe.data.datasets import DATASETS, cache_folder
+def locations() -> dict[str, str | None]:
+    """Return where each dataset is available locally; None for one that must be downloaded."""
+    from vhe.data.datasets import DATASETS
+    from vhe.runtime.files import cache_folder
 
     mirror = os.environ.get("VHE_DATA_DIR")
     found: dict[str, str | None] = {}
@@ -46,24 +49,24 @@ def places() -> dict[str, str | None]:
         else:
             roots = [Path(mirror) / folder for folder in (name, dataset.upstream)] if mirror else []
             folders = [*roots, cache_folder() / name]
-            whole = (f for f in folders if all((f / file).is_file() for file in dataset.files))
-            found[name] = next(map(str, whole), None)
+            complete = (f for f in folders if all((f / file).is_file() for file in dataset.files))
+            found[name] = next(map(str, complete), None)
     return found
 
 
 def _list(json: bool) -> None:
     from vhe.data.datasets import describe
 
-    rows = [(name, describe(name), place) for name, place in places().items()]
+    rows = [(name, describe(name), location) for name, location in locations().items()]
     if json:
-        keys = ("name", "description", "place")
+        keys = ("name", "description", "location")
         print_json({"datasets": [dict(zip(keys, row, strict=True)) for row in rows]})
     else:
-        shown = [(name, what, "yes" if place else "no") for name, what, place in rows]
-        print_table(shown, ("name", "what it is", "at hand"))
+        shown = [(name, text, "yes" if location else "no") for name, text, location in rows]
+        print_table(shown, ("name", "description", "available locally"))
 
 
-def _figure(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.4g}" if isinstance(value, float) else str(value)

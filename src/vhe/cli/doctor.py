@@ -1,4 +1,4 @@
-"""`vhe doctor`: what this machine and this installation have, and what is missing."""
+"""`vhe doctor`: report the environment."""
 
 import importlib
 import importlib.metadata
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vhe import __version__
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
 
 CORE = (
     "torch",
@@ -29,7 +29,7 @@ MIB, GIB = 2**20, 2**30
 
 
 def doctor(*, json: bool = False) -> int:
-    """Show what this machine has, how fast it is, and which packages are missing.
+    """Report the environment and missing packages.
 
     Parameters
     ----------
@@ -53,27 +53,27 @@ def doctor(*, json: bool = False) -> int:
     if json:
         print_json(report)
     else:
-        _show(report)
+        _print(report)
     for name in broken:
-        say(f"vhe: {name} cannot be imported: {core[name]['error']}")
+        print_status(f"vhe: cannot import {name}: {core[name]['error']}")
     return 1 if broken else 0
 
 
 def _import_version(name: str) -> dict[str, str | None]:
-    """Import for real: a package can be installed and still not work."""
+    """Import a package: one that is installed can still be broken."""
     try:
         module = importlib.import_module(name)
-    except Exception as error:  # a broken binary raises whatever it likes
+    except Exception as error:  # a broken binary can raise anything
         return {"version": None, "error": " ".join(str(error).split())}
     version = getattr(module, "__version__", None)
     return {"version": str(version or importlib.metadata.version(name)), "error": None}
 
 
 def _extras() -> dict[str, dict[str, Any]]:
-    """For each extra of the installed package, what it needs and what of that is not there."""
+    """Return the missing packages of each extra and the command that installs them."""
     try:
         requirements = importlib.metadata.requires("vhe") or []
-    except importlib.metadata.PackageNotFoundError:  # run from its source, never installed
+    except importlib.metadata.PackageNotFoundError:  # run from source without installation
         return {}
     extras: dict[str, dict[str, Any]] = {}
     for requirement in requirements:
@@ -92,14 +92,14 @@ def _extras() -> dict[str, dict[str, Any]]:
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _memory() -> dict[str, float | None]:
-    """Memory of the machine, and how much of it is free for a new program."""
+    """Return the total and the available memory in GiB."""
     total = available = None
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
@@ -115,19 +115,19 @@ def _memory() -> dict[str, float | None]:
 def _torch() -> dict[str, Any]:
     import torch
 
-    from vhe.runtime import native as compiled
+    from vhe.runtime import native
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return {
         "device": device,
         "threads": torch.get_num_threads(),
-        "compiled": compiled.library() is not None,
+        "native_kernels": native.library() is not None,
         "gflops": round(_matrix_rate(device), 1),
     }
 
 
 def _matrix_rate(device: str, size: int = 1024, seconds: float = 1.0) -> float:
-    """GFLOP/s of products of two square float32 matrices, the best of about a second."""
+    """Return the best rate in GFLOP/s of square float32 matrix products within ``seconds``."""
     import torch
 
     a = torch.rand(size, size, device=device)
@@ -143,49 +143,49 @@ def _matrix_rate(device: str, size: int = 1024, seconds: float = 1.0) -> float:
 
 
 def _data() -> dict[str, Any]:
-    from vhe.cli.data import places
-    from vhe.data.datasets import cache_folder
+    from vhe.cli.data import locations
+    from vhe.runtime.files import cache_folder
 
     cache = cache_folder()
     return {
         "VHE_DATA_DIR": os.environ.get("VHE_DATA_DIR"),
         "cache": str(cache),
         "cache_mib": round(sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) / MIB, 1),
-        "datasets": places(),
+        "datasets": locations(),
     }
 
 
-def _show(report: dict[str, Any]) -> None:
+def _print(report: dict[str, Any]) -> None:
     memory = report["memory_gib"]
     rows = [
         ("vhe", report["vhe"]),
         ("python", f"{report['python']} ({sys.executable})"),
         ("platform", report["platform"]),
         ("cores", f"{report['cores']} usable"),
-        ("memory", f"{memory['total']} GiB, of which {memory['available']} GiB are available"),
-        *(
-            (name, found["version"] or "cannot be imported")
-            for name, found in report["core"].items()
-        ),
+        ("memory", f"{memory['total']} GiB, {memory['available']} GiB available"),
+        *((name, found["version"] or "import failed") for name, found in report["core"].items()),
     ]
     if torch := report["torch"]:
         rows += [
             ("device", f"{torch['device']}, {torch['threads']} threads"),
-            ("training", "compiled C" if torch["compiled"] else "torch, without compiled C"),
-            ("matrix rate", f"{torch['gflops']} GFLOP/s, products of 1024 x 1024 float32"),
+            (
+                "native kernels",
+                "loaded" if torch["native_kernels"] else "not available (pure torch)",
+            ),
+            ("matrix rate", f"{torch['gflops']} GFLOP/s, 1024 x 1024 float32 products"),
         ]
     for name, extra in report["extras"].items():
         missing = f"missing; {extra['install']}" if extra["missing"] else "complete"
         rows.append((f"extra {name}", missing))
     if not report["extras"]:
-        rows.append(("extras", "unknown: vhe runs from its source and is not installed"))
+        rows.append(("extras", "unknown: vhe runs from source and is not installed"))
     if data := report["data"]:
         rows += [
             ("VHE_DATA_DIR", data["VHE_DATA_DIR"] or "not set"),
             ("cache", f"{data['cache']} ({data['cache_mib']} MiB)"),
             *(
-                (f"data {name}", place or "not here yet")
-                for name, place in data["datasets"].items()
+                (f"data {name}", location or "not downloaded")
+                for name, location in data["datasets"].items()
             ),
         ]
     print_table(rows)

@@ -1,12 +1,13 @@
-"""`vhe embed`: the embedding of every vertex in a file that other programs read."""
+"""`vhe embed`: export the embeddings to a file."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, say
-from vhe.cli.place import check_writable
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_status
+from vhe.cli.paths import check_writable
 from vhe.cli.source import read_model
 from vhe.errors import VHEError
 
@@ -17,31 +18,34 @@ def embed(
     *,
     out: Path,
     std: bool = False,
-    contexts: PositiveInt | Literal["all"] | None = None,
+    contexts: Annotated[PositiveInt | Literal["all"] | None, Parameter(metavar="N|all")] = None,
     json: bool = False,
 ) -> None:
     """Write the embedding of every vertex to a file.
 
+    The format is inferred from the extension: .parquet, .csv, .npy or .txt
+    (word2vec).
+
     Parameters
     ----------
     model
-        a model folder that vhe fit wrote
+        model folder written by vhe fit
     out
-        the file; its ending is the format: .parquet, .csv, .npy or .txt (word2vec's)
+        output file: .parquet, .csv, .npy or .txt
     std
-        write the standard deviation of every number too
+        write standard deviations, too
     contexts
-        other vertices that each one is averaged over; the model's own number when left out
+        pair model: contexts to average over (default: as fitted)
     json
-        print one JSON document that says what was written
+        print one JSON document
     """
-    from vhe.data.checks import counted
-    from vhe.data.readers.files import write_embedding
+    from vhe.data.export import write_embedding
     from vhe.data.readers.tables import checked_extension
+    from vhe.runtime.messages import counted
 
     extension = checked_extension(out, (".parquet", ".csv", ".npy", ".txt"))
     if std and extension == ".txt":
-        raise VHEError("--std has no place in word2vec's format: take .parquet, .csv or .npy")
+        raise VHEError("--std: word2vec's format has no standard deviations: use .parquet or .npy")
     check_writable(out)
     with diagnostics_to_stderr(json):
         fitted = read_model(model)
@@ -54,4 +58,4 @@ def embed(
     if json:
         print_json({"out": out, "vertices": vertices, "dimensions": dimensions, "std": std})
     else:
-        say(f"{out}: {counted(vertices, 'vertex', 'vertices')}, {dimensions} numbers each")
+        print_status(f"{out}: {counted(vertices, 'vertex', 'vertices')}, {dimensions} dimensions")

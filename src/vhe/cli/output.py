@@ -1,4 +1,4 @@
-"""What a verb prints: the answer on standard output, everything else on standard error."""
+"""Output of a command: results on standard output, everything else on standard error."""
 
 import contextlib
 import json
@@ -9,32 +9,34 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 
-def say(text: str) -> None:
-    """A line about the work, not an answer: standard error."""
+def print_status(text: str) -> None:
+    """Print a line about the progress of the work to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def diagnostics_to_stderr(json: bool) -> Iterator[None]:
-    """Inside, a warning is a note, and with ``json`` whatever is printed goes to standard error."""
+    """Print warnings as notes and, with ``json``, redirect standard output to standard error."""
     with contextlib.ExitStack() as stack:
         if json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         stack.enter_context(warnings.catch_warnings())
-        warnings.showwarning = lambda message, *where, **more: say(f"note: {message}")
+        warnings.showwarning = lambda message, *where, **more: print_status(f"note: {message}")
         yield
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """One JSON document on standard output; what is not a finite number becomes null."""
+    """Print one JSON document to standard output; numbers that are not finite become null."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(json.dumps(_plain(document), ensure_ascii=not utf8, allow_nan=False, indent=2))
 
 
 def print_table(
-    rows: Sequence[Sequence[object]], header: Sequence[str] = (), numbers: Sequence[int] = ()
+    rows: Sequence[Sequence[object]],
+    header: Sequence[str] = (),
+    right_aligned: Sequence[int] = (),
 ) -> None:
-    """A table that fits the terminal; columns named in ``numbers`` are aligned to the right."""
+    """Print a table that fits the width of the terminal."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -43,7 +45,7 @@ def print_table(
     for column in range(len(header) or len(rows[0])):
         table.add_column(
             header[column] if header else "",
-            justify="right" if column in numbers else "left",
+            justify="right" if column in right_aligned else "left",
             overflow="fold",
         )
     for row in rows:
@@ -56,7 +58,7 @@ def print_table(
 
 
 def _plain(value: Any) -> Any:
-    """The same value of types that JSON knows; numpy's numbers are asked for Python's."""
+    """Convert a value, NumPy's included, to the types of JSON."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""`vhe reproduce` and `vhe report`: the experiments of the paper, and its tables beside ours."""
+"""`vhe reproduce` and `vhe report`: run the experiments of the paper and report the results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 from typing import Literal, get_args
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
-from vhe.cli.place import check_writable
-from vhe.errors import VHEError
+from cyclopts.types import PositiveInt
+
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
+from vhe.cli.paths import check_writable
 
 RESULTS, PAGES = Path("results"), Path("docs/results")
 
@@ -35,76 +36,76 @@ def reproduce(
     protocol: Literal["lines", "clean"] | None = None,
     seeds: str = "0-9",
     results: Path = RESULTS,
-    workers: int = 1,
+    workers: PositiveInt = 1,
     background: bool = False,
     json: bool = False,
 ) -> int:
-    """Run the experiments behind the paper's tables and figures.
+    """Run the experiments of the paper.
 
-    Tables: link, classify, unseen, and ablation, which is ours. Figures: degree
-    (AUC by number of links), lambda and alpha (influence of the two settings),
-    structure (with and without its embedding), tsne (a map, coloured by label).
+    Tables: link, classify, unseen, and ablation (not in the paper). Figures:
+    degree (AUC by degree), lambda and alpha (sensitivity to the two settings),
+    structure (with and without structure embeddings), tsne (a map coloured by
+    label).
 
-    Every measurement is a file of its own. What is finished is not run again, so
-    that Ctrl-C does no harm: the same command goes on. Seeds come one after the
-    other: stop early, and every table is begun. All of it takes days.
+    Each experiment writes one file. Finished experiments are not repeated: after
+    Ctrl-C the same command resumes. All experiments of one seed run before those
+    of the next. With several workers, each uses one thread. The complete grid
+    takes days.
 
     Parameters
     ----------
     task
-        the table or figure of the paper; all when left out
+        table or figure of the paper, or all
     datasets
-        a dataset, or several with commas between, as cora,hepth; all when left out
+        datasets, such as cora,hepth (default: all)
     methods
-        a method, or several with commas between, as vhe,tfidf; all when left out
+        methods, such as vhe,tfidf (default: all)
     ratio
-        a share, or several, as 15,55,95; all of the paper when left out
+        percentages, such as 15,55,95 (default: all)
     protocol
-        lines (as the paper) or clean; both when left out
+        lines (as in the paper) or clean (default: both)
     seeds
-        seeds of splits and methods, as 0, 0-9 or 0,3; 0-9 when left out
+        random seeds, such as 0, 0-9 or 0,3
     results
-        the folder for the files; results when left out
+        folder for the result files
     workers
-        processes at a time; with several each uses one thread; 1 when left out
+        number of processes
     background
-        go on after this terminal is closed; tells how to watch and how to stop
+        run detached from this terminal
     json
-        print one JSON document, and progress on standard error
+        print one JSON document
     """
     from vhe.data.datasets import describe
     from vhe.evaluation.experiment import Task, parse_names, parse_seeds, parse_shares
     from vhe.evaluation.methods import check_name
-    from vhe.paper.grid import PROTOCOLS, cells
+    from vhe.paper.grid import PROTOCOLS, experiments
     from vhe.paper.runner import run
 
-    places = parse_names(datasets, "--datasets") if datasets is not None else None
-    names = parse_names(methods, "--methods") if methods is not None else None
-    for place in places or ():
-        describe(place)
-    for name in names or ():
+    dataset_names = parse_names(datasets, "--datasets") if datasets is not None else None
+    method_names = parse_names(methods, "--methods") if methods is not None else None
+    for name in dataset_names or ():
+        describe(name)
+    for name in method_names or ():
         check_name(name)
-    chosen = cells(
+    chosen = experiments(
         get_args(Task) if task == "all" else (task,),
         parse_seeds(seeds),
         protocols=(protocol,) if protocol else PROTOCOLS,
-        datasets=places,
-        methods=names,
+        datasets=dataset_names,
+        methods=method_names,
         shares=parse_shares(ratio, "--ratio") if ratio is not None else None,
     )
-    if workers < 1:
-        raise VHEError(f"--workers {workers}: give a whole number from 1 on")
     check_writable(results / task)
     if background:
-        told = {"datasets": datasets, "methods": methods, "ratio": ratio, "protocol": protocol}
-        told |= {"seeds": seeds, "results": str(results), "workers": str(workers)}
-        words = [w for name, value in told.items() if value for w in (f"--{name}", value)]
+        options = {"datasets": datasets, "methods": methods, "ratio": ratio, "protocol": protocol}
+        options |= {"seeds": seeds, "results": str(results), "workers": str(workers)}
+        words = [w for name, value in options.items() if value for w in (f"--{name}", value)]
         return detach([task, *words], results, json)
     with diagnostics_to_stderr(json):
         try:
-            tally = run(chosen, results, say=say, workers=workers)
+            tally = run(chosen, results, report=print_status, workers=workers)
         except KeyboardInterrupt:
-            say(f"what is finished is in {results}; the same command goes on from there")
+            print_status(f"finished experiments are in {results}; the same command resumes")
             raise
     skipped, failed = sum(tally.skipped.values()), sum(tally.failed.values())
     if json:
@@ -122,7 +123,7 @@ def reproduce(
             [
                 ("measured", f"{tally.done:,}"),
                 ("finished before", f"{tally.finished_before:,}"),
-                ("left out", f"{skipped:,}"),
+                ("skipped", f"{skipped:,}"),
                 ("failed", f"{failed:,}"),
                 ("results", results),
                 ("next", f"vhe report --results {results}"),
@@ -132,7 +133,7 @@ def reproduce(
 
 
 def detach(words: list[str], results: Path, json: bool) -> int:
-    """Start the same command in a session of its own, and tell how to watch and to stop it."""
+    """Start the command in a new session; print how to watch and stop it."""
     log = results.with_name(f"{results.name}.log")
     command = [sys.executable, "-m", "vhe", "reproduce", *words]
     with log.open("ab") as file:
@@ -145,23 +146,25 @@ def detach(words: list[str], results: Path, json: bool) -> int:
         )
     if json:
         print_json({"process": process.pid, "log": log, "results": results})
-    else:  # no table: a command that is folded cannot be copied
-        print(f"process {process.pid} goes on in the background")
-        print(f"watch:  tail -f {log}")
-        print(f"stop:   kill {process.pid}")
-        print("go on:  the same command; what is finished is not run again")
+    else:  # not as a table: a command folded over two lines cannot be copied
+        print(f"running in the background as process {process.pid}")
+        print(f"watch:   tail -f {log}")
+        print(f"stop:    kill {process.pid}")
+        print("resume:  run the same command; finished experiments are not repeated")
     return 0
 
 
 def report(*, results: Path = RESULTS, out: Path = PAGES, json: bool = False) -> None:
-    """Write our figures beside the paper's: tables and pictures, as Markdown and as a web page.
+    """Write a report of our results and the paper's.
+
+    Tables and figures, as Markdown and as a web page.
 
     Parameters
     ----------
     results
-        the folder that vhe reproduce wrote; results when left out
+        folder written by vhe reproduce
     out
-        the folder for the pages; docs/results when left out
+        folder for the pages
     json
         print one JSON document
     """

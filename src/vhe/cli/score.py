@@ -1,4 +1,4 @@
-"""`vhe score`: how likely a link between two vertices is."""
+"""`vhe score`: the probability of a link between two vertices."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_table, say
-from vhe.cli.source import ids_by_word, read_model
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
+from vhe.cli.source import ids_by_name, read_model
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
@@ -26,40 +26,40 @@ def score(
     pairs: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Tell how likely a link between two vertices is.
+    """Print the probability of a link between two vertices.
 
-    The probability counts on as many links as non-links: of the pairs told 0.3,
-    three in ten are links where half of the pairs are. In a network few pairs
-    are; vhe suggest tells that probability. It is calibrated on the validation
-    links, or on the training links of a model that has none. The score is the
-    cosine of the two embeddings and, in networks where a few vertices have most
-    links, what the degree_weight of both adds.
+    The probability assumes balanced classes: in a sample with as many links as
+    non-links, three in ten pairs with predicted probability 0.3 are links. vhe
+    suggest prints the probability at the density of the network. Probabilities
+    are calibrated on validation links, or on training links where there are
+    none. The score is the cosine of the two embeddings plus, where it helps
+    validation, a term for the degrees of both vertices.
 
     Parameters
     ----------
     model
-        a model folder that vhe fit wrote
+        model folder written by vhe fit
     a
-        the id of a vertex
+        id of a vertex
     b
-        the id of another vertex
+        id of another vertex
     pairs
-        instead of A and B: a CSV, TSV, JSONL or Parquet file with columns source and target
+        instead of A and B: file with columns source and target
     json
         print one JSON document
     """
     given = [word for word in (a, b) if word is not None]
     if pairs is None and len(given) < 2:
-        raise VHEError("two vertices are needed: vhe score MODEL A B, or --pairs FILE")
+        raise VHEError("two vertices are required: vhe score MODEL A B, or --pairs FILE")
     if pairs is not None and given:
-        raise VHEError("both vertices and --pairs were given: leave one of them out")
+        raise VHEError("vertices and --pairs exclude each other: omit one of them")
     with diagnostics_to_stderr(json):
         fitted = read_model(model)
-        words = ids_by_word(fitted.network_)
+        ids = ids_by_name(fitted.network_)
         if pairs is None:
-            wanted = [(words.get(given[0], given[0]), words.get(given[1], given[1]))]
+            wanted = [(ids.get(given[0], given[0]), ids.get(given[1], given[1]))]
         else:
-            wanted = _read_pairs(pairs, fitted.network_, words)
+            wanted = _read_pairs(pairs, fitted.network_, ids)
         probabilities = fitted.predict_proba(wanted).tolist() if wanted else []
         scores = fitted.score(wanted).tolist() if wanted else []
     rows = [(*ends, p, s) for ends, p, s in zip(wanted, probabilities, scores, strict=True)]
@@ -67,19 +67,19 @@ def score(
         print_json({"pairs": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
     else:
         shown = [(source, target, f"{p:.4f}", f"{s:.4f}") for source, target, p, s in rows]
-        print_table(shown, COLUMNS, numbers=(2, 3))
+        print_table(shown, COLUMNS, right_aligned=(2, 3))
 
 
 def _read_pairs(
-    path: Path, network: TextNetwork, words: dict[str, Hashable]
+    path: Path, network: TextNetwork, ids: dict[str, Hashable]
 ) -> list[tuple[Hashable, Hashable]]:
-    """The pairs of ids in a file; one that is unknown is named with its line."""
+    """Read pairs of ids from a file; the error for an unknown id names its line."""
     from vhe.data.checks import edge_indices
     from vhe.data.readers.tables import read_table
 
-    table = read_table(path, ENDS, known=words)
+    table = read_table(path, ENDS, known=ids)
     for note in table.notes:
-        say(f"note: {note}")
-    sources, targets = ([words.get(str(i), i) for i in table.columns[end]] for end in ENDS)
-    edge_indices(network.ids, sources, targets, lambda row: f"{table.where(row)}: the pair")
+        print_status(f"note: {note}")
+    sources, targets = ([ids.get(str(i), i) for i in table.columns[end]] for end in ENDS)
+    edge_indices(network.ids, sources, targets, table.where)
     return list(zip(sources, targets, strict=True))

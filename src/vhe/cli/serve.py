@@ -1,4 +1,4 @@
-"""`vhe serve`: a page to explore a model with, and an interface for programs."""
+"""`vhe serve`: a web application and an HTTP interface for a model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from vhe.cli.output import diagnostics_to_stderr, say
+from vhe.cli.output import diagnostics_to_stderr, print_status
 from vhe.cli.source import read_model
 from vhe.errors import VHEError
 
@@ -20,58 +20,59 @@ def serve(
     token: Annotated[str | None, Parameter(env_var="VHE_TOKEN")] = None,
     seed: NonNegativeInt = 0,
 ) -> None:
-    """Explore a model in a browser; programs ask it over HTTP.
+    """Explore a model in a browser or over HTTP.
 
-    The page shows the map, suggested links and the words behind them, and places
-    new texts. It answers this machine only, and asks for nothing elsewhere.
-    Ctrl-C ends it.
+    The page shows the map, suggested links and their word attributions, and
+    embeds new texts. The server binds to localhost by default and makes no
+    external requests. Press Ctrl-C to stop it.
 
     Parameters
     ----------
     model
-        a model folder that vhe fit wrote
+        model folder written by vhe fit
     host
-        the address to answer at; 127.0.0.1, this machine alone, when left out
+        address to bind
     port
-        the port to answer at; 8765 when left out, 0 for any that is free
+        port to bind; 0: any free port
     token
-        a secret that everybody has to know, needed for any other host; VHE_TOKEN
-        in the environment says it without showing it
+        access token, required for other hosts; or set VHE_TOKEN
     seed
-        where chance starts for the map; 0 when left out
+        random seed of the map layout
     """
     try:
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise VHEError(f"{error.name} is missing: pip install 'vhe[serve]'") from None
+        raise VHEError(f"{error.name} is not installed: pip install 'vhe[serve]'") from None
     from urllib.parse import quote
 
     from vhe.web import server
 
     if not 0 <= port < 2**16:
-        raise VHEError(f"port {port} does not exist; choose one from 1024 to 65535.")
+        raise VHEError(f"--port {port}: not a port number; choose one from 1024 to 65535")
     if token is not None and not token.strip():
-        raise VHEError("the token is empty; give a word that nobody guesses.")
-    alone = server.is_loopback(host)
-    if token is None and not alone:
-        raise VHEError(f"other machines can reach {host}; give --token WORD, which they must know.")
+        raise VHEError("the access token is empty; give a random string")
+    loopback = server.is_loopback(host)
+    if token is None and not loopback:
+        raise VHEError(
+            f"--host {host}: reachable from other machines; set an access token with --token TOKEN"
+        )
     with server.bind(host, port) as bound, diagnostics_to_stderr(json=False):
         fitted = read_model(model)
         from vhe.runtime.device import using_threads
         from vhe.web.app import make_app
-        from vhe.web.atlas import place
         from vhe.web.explorer import Explorer
+        from vhe.web.map_files import map_coordinates
 
-        explorer = Explorer(fitted, place(fitted, seed))
+        explorer = Explorer(fitted, map_coordinates(fitted, seed))
         explorer.warm_up()
-        app = make_app(explorer, token=token, hosts=server.LOOPBACK | {host} if alone else None)
+        app = make_app(explorer, token=token, hosts=server.LOOPBACK | {host} if loopback else None)
         shown = f"[{host}]" if ":" in host else host
-        secret = f"?token={quote(token, safe='')}" if token else ""
-        bound.listen()  # who is quick waits a moment
-        say(f"http://{shown}:{bound.getsockname()[1]}/{secret}  (Ctrl-C ends it)")
+        query = f"?token={quote(token, safe='')}" if token else ""
+        bound.listen()  # requests that arrive before the loop runs wait in the backlog
+        print_status(f"http://{shown}:{bound.getsockname()[1]}/{query}  (Ctrl-C to stop)")
         try:
-            with using_threads(1):  # many small questions: a second thread would only wait
+            with using_threads(1):  # requests are small: more threads would only add overhead
                 server.serve(app, bound)
         except KeyboardInterrupt:
-            say("stopped")
+            print_status("stopped")

@@ -1,4 +1,4 @@
-"""`vhe suggest`: links that are not there but likely."""
+"""`vhe suggest`: likely missing links."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,8 +7,8 @@ from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_table
-from vhe.cli.place import check_writable
-from vhe.cli.source import ids_by_word, read_model
+from vhe.cli.paths import check_writable
+from vhe.cli.source import ids_by_name, read_model
 from vhe.errors import VHEError
 
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -24,31 +24,31 @@ def suggest(
     out: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Suggest links that a vertex, or every vertex, does not have yet.
+    """Suggest missing links of one or every vertex.
 
-    The probability is that of a pair drawn from all pairs of the network, of
-    which few are links: of the pairs told 0.3, three in ten should be links.
-    That of vhe score counts on as many links as non-links, and is higher.
+    Probabilities are at the density of the network: of all unlinked pairs with
+    predicted probability 0.3, three in ten should be links. The probabilities
+    of vhe score assume balanced classes and are therefore higher.
 
     Parameters
     ----------
     model
-        a model folder that vhe fit wrote
+        model folder written by vhe fit
     id
-        the vertex
+        id of the vertex
     k
-        how many links; 10 when left out
+        number of links per vertex
     all
-        for every vertex, into --out
+        suggest links for every vertex; requires --out
     out
-        with --all: a .csv, .tsv, .jsonl or .parquet file
+        with --all: output file, .csv, .tsv, .jsonl or .parquet
     json
         print one JSON document
     """
     if all == (id is not None):
-        raise VHEError("name one vertex, or --all: vhe suggest MODEL ID, or MODEL --all --out FILE")
+        raise VHEError("give one vertex or --all: vhe suggest MODEL ID, or MODEL --all --out FILE")
     if all != (out is not None):
-        raise VHEError("--all and --out FILE belong together: give both or neither")
+        raise VHEError("--all and --out FILE require each other: give both or neither")
     if out is not None:
         from vhe.data.readers.tables import checked_extension, write_table
 
@@ -65,14 +65,14 @@ def suggest(
         return
     with diagnostics_to_stderr(json):
         fitted = read_model(model)
-        vertex = ids_by_word(fitted.network_).get(str(id), id)
+        vertex = ids_by_name(fitted.network_).get(str(id), id)
         links = fitted.suggest_links(vertex, k)
     if json:
         keys = ("id", "probability", "text")
-        told = [{key: getattr(link, key) for key in keys} for link in links]
-        print_json({"id": vertex, "links": told})
+        suggestions = [{key: getattr(link, key) for key in keys} for link in links]
+        print_json({"id": vertex, "links": suggestions})
     elif links:
         rows = [(link.id, f"{link.probability:.3f}", link.text) for link in links]
-        print_table(rows, ("id", "probability", "text"), numbers=(1,))
+        print_table(rows, ("id", "probability", "text"), right_aligned=(1,))
     else:
-        print_table([("links", "none: the vertex is linked with all others")])
+        print_table([("links", "none: the vertex is linked to all others")])

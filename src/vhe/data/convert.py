@@ -1,4 +1,4 @@
-"""Between a TextNetwork and other libraries' graphs: networkx, pandas, PyTorch Geometric."""
+"""Conversion from and to networkx, pandas and PyTorch Geometric; see the methods of TextNetwork."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vhe.data.checks import edge_indices
-from vhe.data.network import TextNetwork
+from vhe.data.parts import NetworkLike, NetworkParts
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     import pandas
     from torch_geometric.data import Data
 
+    from vhe.data.network import TextNetwork
 
-def from_networkx(graph: networkx.Graph, text: str, label: str | None) -> TextNetwork:
+
+def from_networkx(graph: networkx.Graph, text: str, label: str | None) -> NetworkParts:
     """See `TextNetwork.from_networkx`."""
     ids = list(graph.nodes)
     for vertex, attributes in graph.nodes(data=True):
@@ -25,10 +27,10 @@ def from_networkx(graph: networkx.Graph, text: str, label: str | None) -> TextNe
             found = ", ".join(map(repr, attributes)) or "none"
             raise VHEError(
                 f"vertex {vertex!r} of the graph has no attribute {text!r} "
-                f"(its attributes: {found}); name the one that holds the text with text=."
+                f"(its attributes: {found}); name the attribute with the text by text=."
             )
     ends = list(graph.edges())
-    return TextNetwork.from_parts(
+    return NetworkParts(
         ids,
         [attributes[text] for _, attributes in graph.nodes(data=True)],
         edge_indices(ids, [e[0] for e in ends], [e[1] for e in ends], "edge {}".format),
@@ -38,16 +40,16 @@ def from_networkx(graph: networkx.Graph, text: str, label: str | None) -> TextNe
     )
 
 
-def to_networkx(network: TextNetwork) -> networkx.Graph:
+def to_networkx(network: NetworkLike) -> networkx.Graph:
     """See `TextNetwork.to_networkx`."""
     import networkx
 
     graph = networkx.DiGraph() if network.directed else networkx.Graph()
     graph.name = network.name
-    labels = network.labels or (None,) * len(network)
-    for vertex, text, label in zip(network.ids, network.texts, labels, strict=True):
-        graph.add_node(vertex, text=text, **({} if label is None else {"label": label}))
     ids = network.ids
+    labels = network.labels or (None,) * len(ids)
+    for vertex, text, label in zip(ids, network.texts, labels, strict=True):
+        graph.add_node(vertex, text=text, **({} if label is None else {"label": label}))
     graph.add_edges_from((ids[i], ids[j]) for i, j in network.edges.tolist())
     return graph
 
@@ -60,13 +62,13 @@ def from_pandas(
     label: str | None,
     source: str,
     target: str,
-) -> TextNetwork:
-    """See `TextNetwork.from_pandas`; a missing text is an empty one, a missing label is none."""
+) -> NetworkParts:
+    """See `TextNetwork.from_pandas`; a missing text is empty, a missing label is None."""
     ids = _column(vertices, "vertices", id, missing=False)
     texts = ["" if t is None else t for t in _column(vertices, "vertices", text)]
     sources = _column(edges, "edges", source, missing=False)
     targets = _column(edges, "edges", target, missing=False)
-    return TextNetwork.from_parts(
+    return NetworkParts(
         ids,
         texts,
         edge_indices(ids, sources, targets, "row {} of the edges".format),
@@ -75,7 +77,7 @@ def from_pandas(
 
 
 def _column(table: pandas.DataFrame, name: str, column: str, missing: bool = True) -> list[Any]:
-    """Return a column as Python values, None where one is missing."""
+    """Return a column as Python values, None where a value is missing."""
     if column not in table.columns:
         found = ", ".join(map(repr, table.columns))
         raise VHEError(f"the {name} have no column {column!r}; the columns found are {found}.")
@@ -90,25 +92,35 @@ def _column(table: pandas.DataFrame, name: str, column: str, missing: bool = Tru
     return values
 
 
-def to_pandas(network: TextNetwork) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+def to_pandas(network: NetworkLike) -> tuple[pandas.DataFrame, pandas.DataFrame]:
     """See `TextNetwork.to_pandas`."""
     import pandas
 
-    columns: dict[str, Sequence[Hashable]] = {"id": network.ids, "text": network.texts}
+    vertices, edges = to_columns(network)
+    return (
+        pandas.DataFrame({name: list(values) for name, values in vertices.items()}),
+        pandas.DataFrame(edges),
+    )
+
+
+def to_columns(
+    network: NetworkLike,
+) -> tuple[dict[str, Sequence[Hashable | None]], dict[str, Sequence[Hashable]]]:
+    """Return the columns of a table of vertices (id, text, label) and of edges (source, target)."""
+    vertices: dict[str, Sequence[Hashable | None]] = {"id": network.ids, "text": network.texts}
     if network.labels is not None:
-        columns["label"] = network.labels
-    vertices = pandas.DataFrame({name: list(values) for name, values in columns.items()})
+        vertices["label"] = network.labels
     sources, targets = ([network.ids[k] for k in ends] for ends in network.edges.T.tolist())
-    return vertices, pandas.DataFrame({"source": sources, "target": targets})
+    return vertices, {"source": sources, "target": targets}
 
 
-def from_pyg(data: Data, texts: Sequence[str], ids: Sequence[Hashable] | None) -> TextNetwork:
-    """See `TextNetwork.from_pyg`; both directions of an undirected edge become one line."""
+def from_pyg(data: Data, texts: Sequence[str], ids: Sequence[Hashable] | None) -> NetworkParts:
+    """See `TextNetwork.from_pyg`; the two directions of an undirected edge become one edge."""
     if data.edge_index is None:
-        raise VHEError("the Data has no edge_index; give it one of shape (2, m).")
+        raise VHEError("the Data has no edge_index; set one of shape (2, m).")
     if data.num_nodes != len(texts):
         raise VHEError(
-            f"the Data has {data.num_nodes:,} vertices but there are {len(texts):,} texts."
+            f"the Data has {data.num_nodes:,} vertices but {len(texts):,} texts are given."
         )
     edges = data.edge_index.cpu().numpy().T  # (m, 2)
     directed = bool(data.is_directed())
@@ -118,18 +130,18 @@ def from_pyg(data: Data, texts: Sequence[str], ids: Sequence[Hashable] | None) -
     labels = None
     if y is not None and y.ndim == 1 and len(y) == len(texts):
         labels = [label if label >= 0 else None for label in y.tolist()]
-    return TextNetwork.from_parts(
+    return NetworkParts(
         range(len(texts)) if ids is None else ids, texts, edges, labels, directed=directed
     )
 
 
 def to_pyg(network: TextNetwork) -> Data:
-    """See `TextNetwork.to_pyg`; `label_names` tells what each value of `y` stands for."""
+    """See `TextNetwork.to_pyg`; `label_names` are the labels in the order of the values of `y`."""
     try:
         import torch
         from torch_geometric.data import Data
     except ImportError as error:
-        raise VHEError("to_pyg needs torch_geometric; install it with vhe[baselines].") from error
+        raise VHEError("to_pyg needs torch_geometric; install vhe[baselines].") from error
     edges = (
         network.edges if network.directed else np.vstack([network.links, network.links[:, ::-1]])
     )

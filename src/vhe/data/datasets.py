@@ -1,4 +1,4 @@
-"""Networks by name: what there is, where it is fetched and checked, and what is in a network."""
+"""Named datasets: download, verification and statistics."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from typing import Any
 import numpy as np
 
 from vhe.data.network import TextNetwork
+from vhe.data.readers.cane import read_cane
+from vhe.data.readers.debian import read_debian
+from vhe.data.readers.seealso import read_seealso
 from vhe.errors import VHEError
-from vhe.runtime.files import atomic_write, read_bytes
+from vhe.runtime.files import atomic_write, cache_folder, read_bytes
 
-# The files as thunlp/CANE published them, under the MIT licence.
+# The files published by thunlp/CANE under the MIT licence.
 BASE_URL = "https://raw.githubusercontent.com/thunlp/CANE/a0e7e78/datasets"
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a dataset is and, if it is downloaded, the checksum of each of its files."""
+    """Description of a dataset and, if it is downloaded, the checksums of its files."""
 
     description: str
-    upstream: str = ""  # the folder's name where it was published
+    upstream: str = ""  # name of its folder at `BASE_URL`
     files: Mapping[str, str] = field(default_factory=dict)  # SHA-256, or git's blob id after "git:"
 
 
 DATASETS: Mapping[str, Dataset] = {
     "seealso": Dataset(
         "functions and classes of numpy, scipy, scikit-learn, networkx and pandas, linked by their "
-        "See Also sections; built from what is installed"
+        "See Also sections; built from the installed packages"
     ),
     "cora": Dataset(
         "2,277 machine-learning papers with their citations and 7 topics; downloaded (1.7 MB)",
@@ -53,7 +56,7 @@ DATASETS: Mapping[str, Dataset] = {
         },
     ),
     "zhihu": Dataset(
-        "10,000 people of the Zhihu forum, their topics and who follows whom; downloaded",
+        "10,000 users of the Zhihu forum with their topics and followers; downloaded",
         "zhihu",
         {
             "data.txt": "git:ec4932a37d80de84583f0c01548ef3d98344e4dc",
@@ -61,48 +64,43 @@ DATASETS: Mapping[str, Dataset] = {
         },
     ),
     "debian": Dataset(
-        "the packages that this machine's apt knows, linked by their dependencies; read from apt"
+        "the packages in this machine's apt lists, linked by their dependencies; read from apt"
     ),
 }
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that `load` knows."""
+    """Return the names of the datasets."""
     return tuple(DATASETS)
 
 
 def describe(name: str) -> str:
-    """Say in a line what a dataset is and where it comes from."""
+    """Return a one-line description of a dataset."""
     return _known(name).description
 
 
 def load(source: str | PathLike[str], *, base_url: str | None = None) -> TextNetwork:
-    """Load a network by a dataset's name, or from a folder in CANE's format or a GraphML file.
+    """Load a dataset by name, or a network from a folder in CANE's format or a GraphML file.
 
     Parameters
     ----------
     source : str or path
-        A name that `names` lists, or a path; a folder that is called like a dataset is `./cora`.
+        One of `names`, or a path; write `./cora` for a folder that has the name of a dataset.
     base_url : str, optional
-        Where the files of a dataset are downloaded, instead of VHE_DATA_URL or where they were
-        published. A file in the folder that VHE_DATA_DIR names, or in the cache (VHE_CACHE, or
-        `vhe` in XDG_CACHE_HOME or in ~/.cache), is not downloaded. All are checked.
+        Base URL for downloads (default: VHE_DATA_URL, or where the files were published). Files
+        in the folder VHE_DATA_DIR or in the cache (VHE_CACHE, or `vhe` in XDG_CACHE_HOME or in
+        ~/.cache) are not downloaded. The checksums of all files are verified.
     """
     name = str(source)
     if name == "seealso":
-        from vhe.data.readers import seealso
-
-        return seealso.load()
+        return TextNetwork.from_parts(read_seealso(), count_oddities=False)
     if name == "debian":
-        from vhe.data.readers import debian
-
-        return debian.load()
+        return TextNetwork.from_parts(read_debian(), count_oddities=False)
     if name in DATASETS:
-        from vhe.data.readers.cane import read_cane
-
         paths = {file: fetch(name, file, base_url) for file in DATASETS[name].files}
         data, graph, group = paths["data.txt"], paths["graph.txt"], paths.get("group.txt")
-        return read_cane(data, graph, group, name=name, forgiving=True)
+        parts = read_cane(data, graph, group, name=name, replace_invalid=True)
+        return TextNetwork.from_parts(parts)
     path = Path(source)
     if path.is_dir():
         return TextNetwork.from_folder(path)
@@ -112,7 +110,7 @@ def load(source: str | PathLike[str], *, base_url: str | None = None) -> TextNet
 
 
 def statistics(network: TextNetwork) -> dict[str, Any]:
-    """Count what is in a network; words are what white space separates."""
+    """Return the statistics of a network; words are separated by white space."""
     n, links = len(network), len(network.links)
     words = np.array([len(text.split()) for text in network.texts])
     labels = [label for label in network.labels or () if label is not None]
@@ -134,15 +132,8 @@ def statistics(network: TextNetwork) -> dict[str, Any]:
     }
 
 
-def cache_folder() -> Path:
-    """Return the folder where downloaded files are kept."""
-    if os.environ.get("VHE_CACHE"):
-        return Path(os.environ["VHE_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vhe"
-
-
 def fetch(name: str, file: str, base_url: str | None = None) -> Path:
-    """Return the path of a dataset's file, after checking it, and downloading it if need be."""
+    """Return the path of a verified file of a dataset; download it if it is not available."""
     dataset = _known(name)
     expected = dataset.files[file]
     mirror = os.environ.get("VHE_DATA_DIR")
@@ -152,8 +143,8 @@ def fetch(name: str, file: str, base_url: str | None = None) -> Path:
             if path.exists():
                 if not _matches(read_bytes(path), expected):
                     raise VHEError(
-                        f"{path} is not the file that was published (its checksum differs); "
-                        "replace it, or unset VHE_DATA_DIR to download it."
+                        f"{path} is not the published file (its checksum differs); replace it, "
+                        "or unset VHE_DATA_DIR to download it."
                     )
                 return path
     path = cache_folder() / name / file
@@ -163,8 +154,8 @@ def fetch(name: str, file: str, base_url: str | None = None) -> Path:
     content = _download(f"{base.rstrip('/')}/{dataset.upstream}/{file}", f"{name}/{file}")
     if not _matches(content, expected):
         raise VHEError(
-            f"{name}/{file} arrived damaged from {base} ({len(content):,} bytes, and its checksum "
-            "differs) and was not kept; try again."
+            f"{name}/{file} was downloaded from {base} ({len(content):,} bytes), but its checksum "
+            "is wrong and it was discarded; try again."
         )
     with atomic_write(path) as temporary:
         temporary.write_bytes(content)
@@ -172,18 +163,18 @@ def fetch(name: str, file: str, base_url: str | None = None) -> Path:
 
 
 def _download(url: str, what: str) -> bytes:
-    """Return what is at `url`, or say how to do without a network connection."""
+    """Return the content of `url`."""
     from http.client import HTTPException
     from urllib.request import urlopen
 
-    try:  # the addresses are constants of this file, all of them https
+    try:  # the default URL is https; another one is the user's choice
         with urlopen(url, timeout=30) as response:  # nosec B310
             content: bytes = response.read()
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise VHEError(
-            f"{what} could not be downloaded from {url} ({str(reason).rstrip('.')}); without a "
-            f"connection, put that file at {what} in a folder and name the folder in VHE_DATA_DIR."
+            f"{what} could not be downloaded from {url} ({str(reason).rstrip('.')}); to work "
+            f"offline, put the file at {what} in a folder and set VHE_DATA_DIR to the folder."
         ) from error
     return content
 

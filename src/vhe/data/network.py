@@ -1,54 +1,59 @@
-"""TextNetwork: vertices that carry text, and the edges between them; everything starts here."""
+"""TextNetwork: vertices with texts, and the edges between them."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vhe.data import convert, splits
 from vhe.data.checks import (
     Integers,
     checked_edges,
     checked_labels,
     checked_texts,
-    counted,
     edge_indices,
-    frozen,
     id_positions,
-    plain,
-    unknown,
+    python_scalar,
+    read_only,
+    unknown_id,
 )
+from vhe.data.parts import NetworkParts
+from vhe.data.readers.cane import read_cane_folder
+from vhe.data.readers.graphml import read_graphml
+from vhe.data.readers.network_tables import read_tables
+from vhe.data.splits import LinkTest, Protocol, UnseenTest
 from vhe.errors import VHEError
+from vhe.runtime.messages import counted
 
 if TYPE_CHECKING:
     import networkx
     import pandas
     from torch_geometric.data import Data
 
-    from vhe.data.splits import LinkTest, UnseenTest
-
 
 class TextNetwork:
-    """A network whose vertices carry text; it is never changed once it is made.
+    """An immutable network whose vertices carry text.
 
     Parameters
     ----------
     ids : sequence of hashable, n
-        The vertices' own names, each one once.
+        Distinct identifiers of the vertices.
     texts : sequence of str, n
     edges : (m, 2) integers
-        Vertex numbers (places in `ids`), a row a line as it was given: loops and repeats are kept.
+        Vertex indices (positions in `ids`), one row per edge as given, with loops and duplicates.
     labels : sequence of hashable or None, n, optional
         None where a vertex has no label.
     directed : bool
-        Whether an edge has a direction for `to_networkx` and the like; training uses `links`.
+        Whether edges are directed in conversions such as `to_networkx`; training uses `links`.
     name : str
     notes : sequence of str
-        What was mended while reading, a sentence each.
+        Remarks of the reader on what it repaired or ignored.
 
     Examples
     --------
@@ -70,7 +75,7 @@ class TextNetwork:
         name: str = "network",
         notes: Sequence[str] = (),
     ) -> None:
-        self.ids: tuple[Hashable, ...] = tuple(map(plain, ids))
+        self.ids: tuple[Hashable, ...] = tuple(map(python_scalar, ids))
         if not self.ids:
             raise VHEError(f"{name} has no vertices; a network needs at least one.")
         self._positions = id_positions(self.ids)
@@ -82,33 +87,23 @@ class TextNetwork:
         self.notes: tuple[str, ...] = tuple(notes)
 
     @classmethod
-    def from_parts(
-        cls,
-        ids: Sequence[Hashable],
-        texts: Sequence[str],
-        edges: ArrayLike,
-        labels: Sequence[Hashable | None] | None = None,
-        *,
-        directed: bool = False,
-        name: str = "network",
-        notes: Sequence[str] = (),
-    ) -> TextNetwork:
-        """Make a network from somebody's data: as the constructor, and `notes` count its oddities.
+    def from_parts(cls, parts: NetworkParts, *, count_oddities: bool = True) -> TextNetwork:
+        """Make a network from the result of a reader.
 
-        Loops, repeated edges and empty texts are allowed everywhere; who reads a network from
-        outside wants to hear of them once.
+        With `count_oddities`, notes report the number of duplicate edges, loops and empty texts.
         """
-        network = cls(ids, texts, edges, labels, directed=directed, name=name, notes=notes)
-        loops = network.loops
-        repeated = len(network.edges) - loops - len(network.links)
-        empty = sum(not text.strip() for text in network.texts)
-        said = [
-            f"{counted(repeated, 'repeated edge line')} (in either direction) ignored in training",
-            f"{counted(loops, 'self loop')} ignored in training",
-            f"{counted(empty, 'vertex', 'vertices')} without text",
-        ]
-        counts = (repeated, loops, empty)
-        network.notes += tuple(s for s, count in zip(said, counts, strict=True) if count)
+        network = cls(**vars(parts))
+        if count_oddities:
+            loops = network.loops
+            duplicates = len(network.edges) - loops - len(network.links)
+            empty = sum(not text.strip() for text in network.texts)
+            edges = counted(duplicates, "duplicate edge")
+            notes = {
+                f"{edges} (in either direction) ignored in training": duplicates,
+                f"{counted(loops, 'self-loop')} ignored in training": loops,
+                f"{counted(empty, 'vertex', 'vertices')} without text": empty,
+            }
+            network.notes += tuple(note for note, count in notes.items() if count)
         return network
 
     def __len__(self) -> int:
@@ -122,53 +117,54 @@ class TextNetwork:
 
     @cached_property
     def links(self) -> Integers:
-        """Distinct undirected edges without loops, i < j, sorted: (k, 2). What is trained on."""
+        """Distinct undirected edges without loops, i < j, sorted: (k, 2); used in training."""
         low, high = self.edges.min(axis=1), self.edges.max(axis=1)
         keys = np.unique((low * len(self) + high)[low != high])
-        return frozen(np.stack(np.divmod(keys, len(self)), axis=1))
+        return read_only(np.stack(np.divmod(keys, len(self)), axis=1))
 
     @cached_property
     def degrees(self) -> Integers:
         """Number of links of each vertex: (n,)."""
-        return frozen(np.bincount(self.links.ravel(), minlength=len(self)).astype(np.int64))
+        return read_only(np.bincount(self.links.ravel(), minlength=len(self)).astype(np.int64))
 
     @property
     def loops(self) -> int:
-        """Number of edge lines from a vertex to itself."""
+        """Number of edges from a vertex to itself."""
         return int((self.edges[:, 0] == self.edges[:, 1]).sum())
 
     def index(self, vertex_id: Hashable) -> int:
-        """Return the number of the vertex called `vertex_id`."""
+        """Return the index of the vertex with the id `vertex_id`."""
         try:
             return self._positions[vertex_id]
         except (KeyError, TypeError):
-            raise VHEError(f"{self.name} has no vertex {unknown(vertex_id, self.ids)}.") from None
+            name = unknown_id(vertex_id, self.ids)
+            raise VHEError(f"{self.name} has no vertex {name}.") from None
 
     def indices(self, ids: Iterable[Hashable]) -> Integers:
-        """Return the numbers of the vertices called `ids`: (len(ids),)."""
-        wanted = list(ids)
+        """Return the indices of the vertices with these ids: (len(ids),)."""
+        ids = list(ids)
         try:
-            return np.array([self._positions[i] for i in wanted], dtype=np.int64)
+            return np.array([self._positions[i] for i in ids], dtype=np.int64)
         except (KeyError, TypeError):
-            return np.array([self.index(i) for i in wanted], dtype=np.int64)
+            return np.array([self.index(i) for i in ids], dtype=np.int64)  # raises
 
     def with_edges(self, edges: ArrayLike, **changes: Any) -> TextNetwork:
-        """Return the same vertices with other edges; `changes` go to the constructor."""
-        kept = {"labels": self.labels, "directed": self.directed, "name": self.name}
-        return TextNetwork(self.ids, self.texts, edges, **{**kept, **changes})
+        """Return the same vertices with other edges; `changes` are arguments of the constructor."""
+        same = {"labels": self.labels, "directed": self.directed, "name": self.name}
+        return TextNetwork(self.ids, self.texts, edges, **{**same, **changes})
 
     def subnetwork(self, vertices: ArrayLike) -> TextNetwork:
-        """Return the network among `vertices` (numbers, each once), in their order."""
+        """Return the subnetwork induced by `vertices` (distinct indices), in their order."""
         chosen = np.asarray(vertices)
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise VHEError("subnetwork takes a one-dimensional array of vertex numbers.")
+            raise VHEError("subnetwork takes a one-dimensional array of vertex indices.")
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(self)):
-            raise VHEError(f"subnetwork takes vertex numbers from 0 to {len(self) - 1}.")
-        place = np.full(len(self), -1, dtype=np.int64)
-        place[chosen] = np.arange(len(chosen))
-        if (place >= 0).sum() != len(chosen):
-            raise VHEError("subnetwork takes each vertex number once.")
-        inside = place[self.edges]
+            raise VHEError(f"subnetwork takes vertex indices from 0 to {len(self) - 1}.")
+        position = np.full(len(self), -1, dtype=np.int64)
+        position[chosen] = np.arange(len(chosen))
+        if (position >= 0).sum() != len(chosen):
+            raise VHEError("subnetwork takes distinct vertex indices.")
+        inside = position[self.edges]
         return TextNetwork(
             [self.ids[k] for k in chosen],
             [self.texts[k] for k in chosen],
@@ -179,18 +175,14 @@ class TextNetwork:
         )
 
     def split_edges(
-        self, ratio: float, seed: int = 0, protocol: Literal["lines", "clean"] = "clean"
+        self, ratio: float, seed: int = 0, protocol: Protocol = "clean"
     ) -> tuple[TextNetwork, LinkTest]:
-        """Keep the share `ratio` of the edges for training; the others are the test."""
-        from vhe.data import splits as split
-
-        return split.split_edges(self, ratio, seed, protocol)
+        """Split the edges at random: a share `ratio` for training, the others for the test."""
+        return splits.split_edges(self, ratio, seed, protocol)
 
     def split_vertices(self, ratio: float, seed: int = 0) -> tuple[TextNetwork, UnseenTest]:
-        """Keep the share `ratio` of the vertices for training; the others are never seen there."""
-        from vhe.data import splits as split
-
-        return split.split_vertices(self, ratio, seed)
+        """Split the vertices at random: only a share `ratio` is in the training network."""
+        return splits.split_vertices(self, ratio, seed)
 
     @classmethod
     def from_edges(
@@ -202,7 +194,7 @@ class TextNetwork:
         directed: bool = False,
         name: str = "network",
     ) -> TextNetwork:
-        """Make a network from a text for each id and pairs of ids.
+        """Make a network from a mapping of ids to texts and pairs of ids.
 
         >>> TextNetwork.from_edges({"a": "red fox", "b": "brown fox"}, [("a", "b")]).edges.tolist()
         [[0, 1]]
@@ -212,10 +204,10 @@ class TextNetwork:
         for k, pair in enumerate(pairs):
             if isinstance(pair, str) or len(pair) != 2:
                 raise VHEError(f"edge {k} is {pair!r}; give a pair of ids.")
-        unlabelled = None if labels is None else set(labels) - set(ids)
-        if unlabelled:
-            raise VHEError(f"a label is given for {unknown(min(unlabelled, key=str), ids)}.")
-        return cls.from_parts(
+        unknown = None if labels is None else set(labels) - set(ids)
+        if unknown:
+            raise VHEError(f"labels: unknown vertex id {unknown_id(min(unknown, key=str), ids)}.")
+        parts = NetworkParts(
             ids,
             list(texts.values()),
             edge_indices(ids, [p[0] for p in pairs], [p[1] for p in pairs], "edge {}".format),
@@ -223,20 +215,17 @@ class TextNetwork:
             directed=directed,
             name=name,
         )
+        return cls.from_parts(parts)
 
     @classmethod
     def from_networkx(
         cls, graph: networkx.Graph, text: str = "text", label: str | None = None
     ) -> TextNetwork:
         """Make a network from a networkx graph; `text` and `label` name vertex attributes."""
-        from vhe.data import convert
-
-        return convert.from_networkx(graph, text, label)
+        return cls.from_parts(convert.from_networkx(graph, text, label))
 
     def to_networkx(self) -> networkx.Graph:
-        """Return a Graph (a DiGraph if directed) with `text` and `label` at the vertices."""
-        from vhe.data import convert
-
+        """Return a Graph (a DiGraph if directed) with vertex attributes `text` and `label`."""
         return convert.to_networkx(self)
 
     @classmethod
@@ -251,44 +240,48 @@ class TextNetwork:
         source: str = "source",
         target: str = "target",
     ) -> TextNetwork:
-        """Make a network from a table of vertices and one of edges, by the columns named."""
-        from vhe.data import convert
-
-        return convert.from_pandas(vertices, edges, id, text, label, source, target)
+        """Make a network from a table of vertices and a table of edges with these columns."""
+        parts = convert.from_pandas(vertices, edges, id, text, label, source, target)
+        return cls.from_parts(parts)
 
     def to_pandas(self) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-        """Return the vertices (id, text and label if there are labels) and the edges."""
-        from vhe.data import convert
-
+        """Return a table of vertices (id, text and, if any, label) and a table of edges."""
         return convert.to_pandas(self)
 
     @classmethod
     def from_pyg(
         cls, data: Data, texts: Sequence[str], ids: Sequence[Hashable] | None = None
     ) -> TextNetwork:
-        """Make a network from PyTorch Geometric's `Data`; labels are its `y`, below 0 for none."""
-        from vhe.data import convert
-
-        return convert.from_pyg(data, texts, ids)
+        """Make a network from PyTorch Geometric's `Data`; labels are `y`, None if negative."""
+        return cls.from_parts(convert.from_pyg(data, texts, ids))
 
     def to_pyg(self) -> Data:
-        """Return PyTorch Geometric's `Data` with edge_index, y (-1 for none), ids and texts."""
-        from vhe.data import convert
-
+        """Return PyTorch Geometric's `Data` with edge_index, y (-1 for no label), ids and texts."""
         return convert.to_pyg(self)
 
     @classmethod
     def from_files(
         cls, vertices: str | PathLike[str], edges: str | PathLike[str] | None = None
     ) -> TextNetwork:
-        """Read a file of vertices and one of edges (CSV, TSV, JSONL, Parquet), or one GraphML."""
-        from vhe.data.readers import files as formats
+        """Read a table of vertices and a table of edges (CSV, TSV, JSONL, Parquet), or GraphML.
 
-        return formats.read_files(vertices, edges)
+        The columns are found by their case-insensitive names, the first of each line that exists:
+
+        - id: id, vertex, node, name, key
+        - text: text, abstract, description, body, content, title
+        - label (optional): label, class, group, category, subject, section
+        - source: source, from, src, head, u, citing
+        - target: target, to, dst, tail, v, cited
+        """
+        if Path(vertices).suffix.lower() == ".graphml":
+            if edges is not None:
+                raise VHEError(f"{vertices} contains the edges; omit {edges}.")
+            return cls.from_parts(read_graphml(Path(vertices)))
+        if edges is None:
+            raise VHEError(f"{vertices} contains only vertices; give a file of edges, too.")
+        return cls.from_parts(read_tables(vertices, edges))
 
     @classmethod
     def from_folder(cls, path: str | PathLike[str]) -> TextNetwork:
-        """Read a folder in CANE's format: data.txt, graph.txt and, where there, group.txt."""
-        from vhe.data.readers import files as formats
-
-        return formats.read_folder(path)
+        """Read a folder in CANE's format: data.txt, graph.txt and, optionally, group.txt."""
+        return cls.from_parts(read_cane_folder(path))

@@ -1,7 +1,7 @@
-"""Pairs of vertices to learn from: linked ones, unlinked ones, and some whose edge is hidden.
+"""Training pairs of vertices: linked pairs, unlinked pairs (negatives), and pairs with hidden edge.
 
-Every batch is a function of the seed and the step alone, so a run can go on from any step and
-several processes can share the work without telling each other what they drew.
+A batch depends on the seed and the step only, so that training can resume at any step and several
+processes can draw the same batch without communication.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-TRIES = 8  # rounds of drawing negatives again that turned out to be links
+TRIES = 8  # attempts to draw a negative that is not a link
 
 
-def stream(seed: int, *key: int) -> np.random.Generator:
-    """Random numbers that belong to one purpose: the same key gives the same numbers."""
+def random_stream(seed: int, *key: int) -> np.random.Generator:
+    """Return the random generator of one purpose: the same key gives the same numbers."""
     return np.random.default_rng([seed, *key])
 
 
@@ -38,7 +38,7 @@ class Pairs:
 
 
 class LinkSet:
-    """The links of a network, for asking of many pairs at once whether they are linked."""
+    """The links of a network, for testing whether many pairs are linked."""
 
     def __init__(self, links: NDArray[np.int64], vertices: int) -> None:
         self.vertices = vertices
@@ -56,16 +56,40 @@ class LinkSet:
         return found
 
 
+class LinkBatches:
+    """Passes over all links in random order, ``step_links`` links per step.
+
+    Each epoch has its own order; a step may end one epoch and begin the next. A step takes at most
+    as many links as there are.
+    """
+
+    def __init__(self, links: NDArray[np.int64], step_links: int, seed: int) -> None:
+        self.count, self.seed = len(links), seed
+        self.step_links = min(step_links, self.count)
+        self._order = lru_cache(maxsize=2)(self._shuffle)
+
+    @property
+    def steps_in_epoch(self) -> float:
+        return self.count / self.step_links
+
+    def numbers(self, step: int) -> NDArray[np.int64]:
+        """Return the row numbers of the links of a step: (step_links,)."""
+        position = np.arange(step * self.step_links, (step + 1) * self.step_links)
+        epoch, position = np.divmod(position, self.count)
+        first, last = self._order(int(epoch[0])), self._order(int(epoch[-1]))
+        return np.where(epoch == epoch[0], first[position], last[position])
+
+    def _shuffle(self, epoch: int) -> NDArray[np.int64]:
+        return random_stream(self.seed, 2, epoch).permutation(self.count)
+
+
 class PairSampler:
     """Batches of training pairs.
 
-    A batch takes the next links of a shuffled pass over all links. For each it draws
-    ``negatives`` unlinked pairs by atomic_write one end with a vertex of probability
-    ∝ (1 + degree)^0.75, so that a vertex without links takes part too. A share ``alpha`` of all
+    A batch takes the next links of a pass over all links in random order (`LinkBatches`). For each
+    link it draws ``negatives`` unlinked pairs by replacing one end with a vertex of probability
+    ∝ (1 + degree)^0.75, so that vertices without links are drawn, too. A share ``alpha`` of all
     pairs has its edge hidden (section 3.1, 'incomplete edge observations').
-
-    A step takes ``step_links`` links of the pass, or as many as a batch has if that is more;
-    those of its batch come first.
     """
 
     def __init__(
@@ -77,30 +101,25 @@ class PairSampler:
         negatives: int,
         alpha: float,
         seed: int,
-        step_links: int = 0,
     ) -> None:
         self.links, self.seed, self.alpha, self.negatives = links, seed, alpha, negatives
         self.link_set = LinkSet(links, vertices)
         self.links_in_batch = min(len(links), max(1, batch_size // (1 + negatives)))
-        self.step_links = max(self.links_in_batch, min(step_links, len(links) // 3))
+        self.batches = LinkBatches(links, self.links_in_batch, seed)
         degree = np.bincount(links.ravel(), minlength=vertices)
-        self._cumulated = np.cumsum((1.0 + degree) ** 0.75)
-        self._order = lru_cache(maxsize=2)(self._shuffle)
+        self._cumulative_weight = np.cumsum((1.0 + degree) ** 0.75)
 
     @property
     def steps_in_epoch(self) -> float:
-        return len(self.links) / self.step_links
+        return self.batches.steps_in_epoch
 
     def link_numbers(self, step: int) -> NDArray[np.int64]:
-        """Which links a step learns from, by their numbers: (step_links,)."""
-        place = np.arange(step * self.step_links, (step + 1) * self.step_links)
-        epoch, place = np.divmod(place, len(self.links))
-        first, last = self._order(int(epoch[0])), self._order(int(epoch[-1]))
-        return np.where(epoch == epoch[0], first[place], last[place])
+        """Return the row numbers of the links of a batch: (links_in_batch,)."""
+        return self.batches.numbers(step)
 
     def batch(self, step: int) -> Pairs:
-        rng = stream(self.seed, 1, step)
-        linked = self.links[self.link_numbers(step)[: self.links_in_batch]]
+        rng = random_stream(self.seed, 1, step)
+        linked = self.links[self.link_numbers(step)]
         flip = rng.random(len(linked)) < 0.5
         i = np.where(flip, linked[:, 1], linked[:, 0])
         j = np.where(flip, linked[:, 0], linked[:, 1])
@@ -118,23 +137,20 @@ class PairSampler:
     def _unlinked(
         self, i: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """A vertex for each i that is not linked to it, and where one was found."""
+        """Draw a vertex that is not linked with each i; return also where one was found."""
         j = np.zeros_like(i)
-        wanting = np.ones(len(i), dtype=bool)
+        missing = np.ones(len(i), dtype=bool)
         for _ in range(TRIES):
-            drawn = rng.random(int(wanting.sum())) * self._cumulated[-1]
-            j[wanting] = np.searchsorted(self._cumulated, drawn, side="right")
-            wanting = (i == j) | self.link_set.linked(i, j)
-            if not wanting.any():
+            drawn = rng.random(int(missing.sum())) * self._cumulative_weight[-1]
+            j[missing] = np.searchsorted(self._cumulative_weight, drawn, side="right")
+            missing = (i == j) | self.link_set.linked(i, j)
+            if not missing.any():
                 break
-        return j, ~wanting
-
-    def _shuffle(self, epoch: int) -> NDArray[np.int64]:
-        return stream(self.seed, 2, epoch).permutation(len(self.links))
+        return j, ~missing
 
 
 def longer_first(pairs: Pairs, lengths: NDArray[np.int64]) -> tuple[Pairs, NDArray[np.bool_]]:
-    """The pairs with their longer text as i (both ends play the same part), and which swapped."""
+    """Swap the ends where j has the longer text; return the pairs and which were swapped."""
     swap = lengths[pairs.i] < lengths[pairs.j]
     i, j = np.where(swap, pairs.j, pairs.i), np.where(swap, pairs.i, pairs.j)
     return replace(pairs, i=i, j=j), swap
@@ -143,14 +159,14 @@ def longer_first(pairs: Pairs, lengths: NDArray[np.int64]) -> tuple[Pairs, NDArr
 def length_buckets(
     pairs: Pairs, lengths: NDArray[np.int64], area: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Cut a batch into rows of pairs with similar lengths, so that little padding is computed.
+    """Divide a batch into buckets of pairs with similar lengths, to reduce padding.
 
-    A bucket holds pairs whose tables of word similarities have about ``area`` entries together.
+    The word-similarity matrices of the pairs in a bucket have about ``area`` entries in total.
     """
     first, second = lengths[pairs.i], lengths[pairs.j]
     size = np.maximum(first * second, 1)
     parts = max(1, round(float(size.sum()) / area))
-    bands = max(1, round(parts**0.5))  # by the first text; in each, parts by the second
+    bands = max(1, round(parts**0.5))  # by the first text; each is divided by the second
     by_first = np.argsort(first, kind="stable")
     band = np.empty(len(pairs), dtype=np.int64)
     band[by_first] = _even_cuts(size[by_first], bands)
@@ -160,6 +176,6 @@ def length_buckets(
 
 
 def _even_cuts(size: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
-    """The part each item belongs to when a row of items is cut into parts of equal size."""
+    """Return the part of each item when consecutive items are divided into equal-sized parts."""
     before = np.cumsum(size) - size
     return (before * parts) // max(1, int(size.sum()))

@@ -1,25 +1,32 @@
-"""From texts to words to numbers: one packed array of tokens, with an offset for each text."""
+"""Tokens: texts as one packed array of word indices, with an offset per text."""
 
 from __future__ import annotations
 
+import io
 import re
 import tempfile
 import unicodedata
 from array import array
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-PADDING = 0  # token 0 stands for "no word"; the first word of a vocabulary is token 1
-IN_MEMORY = 1 << 26  # a store of more tokens than this (256 MB) stays on disk, memory-mapped
-SPOOL = 1 << 22  # tokens that are handled at a time
+from vhe.errors import VHEError
 
-# Chinese characters and Japanese kana are written without spaces: each is a word.
-# Combining marks (accents, vowel signs of Indic and South-East Asian scripts) belong to words
+Report = Callable[[int, int], None]  # texts done, all texts
+
+PADDING = 0  # the token for "no word"; the first word of a vocabulary is token 1
+IN_MEMORY = 1 << 26  # more tokens than this (256 MB) stay on disk, memory-mapped
+BLOCK = 1 << 22  # tokens processed at a time
+REPORT_EVERY = 1000  # texts between two reports of progress
+
+# Chinese characters and Japanese kana are written without spaces: each is one word.
+# Combining marks (accents, vowel signs of Indic and South-East Asian scripts) are part of words,
 # although `\w` does not match them.
 _UNSPACED = (
     "\u3005\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -34,7 +41,7 @@ _WORD = re.compile(f"[{_UNSPACED}]|(?:(?![{_UNSPACED}_])[\\w{_MARKS}])+")
 
 
 def tokenize(text: str) -> list[str]:
-    """The words of a text, lower-cased, without punctuation.
+    """Split a text into lower-case words without punctuation.
 
     >>> tokenize("Graph-based VAEs, in 2019: naïve?")
     ['graph', 'based', 'vaes', 'in', '2019', 'naïve']
@@ -46,10 +53,10 @@ def tokenize(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def as_written(text: str) -> list[str]:
-    """The words of `tokenize`, one for one, in the spelling of the text.
+def original_spelling(text: str) -> list[str]:
+    """Return the words of `tokenize`, in the same order, as they are spelled in the text.
 
-    >>> as_written("Graph-based VAEs")
+    >>> original_spelling("Graph-based VAEs")
     ['Graph', 'based', 'VAEs']
     """
     words, tokens = [], []
@@ -57,13 +64,14 @@ def as_written(text: str) -> list[str]:
         parts = tokenize(found.group())
         tokens += parts
         words += [found.group()] if len(parts) == 1 else parts
-    plain = tokenize(text)
-    return words if tokens == plain else plain  # signs that only make a word together
+    expected = tokenize(text)
+    # Normalisation of the whole text can join characters that are separate words on their own.
+    return words if tokens == expected else expected
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The texts of a network as numbers.
+    """The texts of a network as tokens.
 
     ``tokens[offsets[i]:offsets[i + 1]]`` are the words of text ``i``; token ``t`` stands for
     ``vocabulary[t - 1]``.
@@ -72,7 +80,7 @@ class Corpus:
     tokens: NDArray[np.int32]  # (T,)
     offsets: NDArray[np.int64]  # (n + 1,)
     vocabulary: tuple[str, ...]
-    cut: int = 0  # how many texts were longer than was allowed
+    truncated: int = 0  # number of texts longer than max_words
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -82,87 +90,122 @@ class Corpus:
         return np.diff(self.offsets)
 
     @classmethod
-    def build(cls, texts: Sequence[str], *, min_count: int = 2, max_words: int = 300) -> Corpus:
-        """Find the vocabulary of the texts and pack them.
+    def build(
+        cls,
+        texts: Sequence[str],
+        *,
+        min_count: int = 2,
+        max_words: int = 300,
+        progress: Report | None = None,
+    ) -> Corpus:
+        """Collect the vocabulary of the texts and encode them.
 
-        Words that occur less than ``min_count`` times are left out, unless nothing would be left.
+        Words with fewer than ``min_count`` occurrences are omitted, unless all words are so rare.
         """
         lookup: dict[str, int] = {}
-        with tempfile.TemporaryFile() as spool:
-            lengths = _spool(texts, lookup, spool, grow=True)
+        with _temporary_file() as spool:
+            lengths = _spool(texts, lookup, spool, grow=True, progress=progress)
             counts = np.zeros(len(lookup), dtype=np.int64)
-            for chunk in _chunks(spool, int(lengths.sum())):
-                counts += np.bincount(chunk, minlength=len(lookup))
-            least = min_count if (counts >= min_count).any() else 1
-            kept = np.flatnonzero(counts >= least)
-            words = np.array(list(lookup), dtype=object)[kept]
-            number = np.zeros(len(lookup), dtype=np.int32)
-            number[kept] = np.arange(1, len(kept) + 1)
-            return cls._pack(spool, lengths, number, tuple(words), max_words)
+            for block in _blocks(spool, int(lengths.sum())):
+                counts += np.bincount(block, minlength=len(lookup))
+            threshold = min_count if (counts >= min_count).any() else 1
+            frequent = np.flatnonzero(counts >= threshold)
+            words = np.array(list(lookup), dtype=object)[frequent]
+            token_of = np.zeros(len(lookup), dtype=np.int32)
+            token_of[frequent] = np.arange(1, len(frequent) + 1)
+            return cls._pack(spool, lengths, token_of, tuple(words), max_words)
 
     @classmethod
     def encode(
-        cls, texts: Sequence[str], vocabulary: Sequence[str], *, max_words: int = 300
+        cls,
+        texts: Sequence[str],
+        vocabulary: Sequence[str],
+        *,
+        max_words: int = 300,
+        progress: Report | None = None,
     ) -> Corpus:
-        """Pack texts with a vocabulary that is known already; other words are left out."""
-        lookup = {word: number for number, word in enumerate(vocabulary)}
-        with tempfile.TemporaryFile() as spool:
-            lengths = _spool(texts, lookup, spool, grow=False)
-            number = np.arange(1, len(lookup) + 1, dtype=np.int32)
-            return cls._pack(spool, lengths, number, tuple(vocabulary), max_words)
+        """Encode texts with a given vocabulary; words outside it are omitted."""
+        lookup = {word: index for index, word in enumerate(vocabulary)}
+        with _temporary_file() as spool:
+            lengths = _spool(texts, lookup, spool, grow=False, progress=progress)
+            token_of = np.arange(1, len(lookup) + 1, dtype=np.int32)
+            return cls._pack(spool, lengths, token_of, tuple(vocabulary), max_words)
 
     @classmethod
     def _pack(
         cls,
-        spool: IO[bytes],
+        spool: io.FileIO,
         lengths: NDArray[np.int64],
-        number: NDArray[np.int32],
+        token_of: NDArray[np.int32],
         vocabulary: tuple[str, ...],
         max_words: int,
     ) -> Corpus:
-        """Renumber the spooled words, drop those numbered 0, cut each text to ``max_words``."""
+        """Convert spooled word indices to tokens, drop those with token 0, truncate the texts."""
         ends = np.cumsum(lengths)
-        kept_lengths = np.zeros(len(lengths), dtype=np.int64)
+        new_lengths = np.zeros(len(lengths), dtype=np.int64)
         done = 0
-        with tempfile.TemporaryFile() as packed:
-            for chunk in _chunks(spool, int(ends[-1]) if len(ends) else 0):
-                token = number[chunk]
-                text = np.searchsorted(ends, np.arange(done, done + len(chunk)), side="right")
-                done += len(chunk)
+        with _temporary_file() as packed:
+            for block in _blocks(spool, int(ends[-1]) if len(ends) else 0):
+                token = token_of[block]
+                text = np.searchsorted(ends, np.arange(done, done + len(block)), side="right")
+                done += len(block)
                 token, text = token[token > 0], text[token > 0]
-                first = np.searchsorted(text, text)  # where this text starts in the chunk
-                place = np.arange(len(text)) - first + kept_lengths[text]
-                kept_lengths += np.bincount(text, minlength=len(lengths))
-                token[place < max_words].tofile(packed)
-            packed.flush()
-            cut = int((kept_lengths > max_words).sum())
-            kept_lengths = np.minimum(kept_lengths, max_words)
-            offsets = np.concatenate([[0], np.cumsum(kept_lengths)])
+                start = np.searchsorted(text, text)  # of the text in this block
+                position = np.arange(len(text)) - start + new_lengths[text]
+                new_lengths += np.bincount(text, minlength=len(lengths))
+                _write(packed, token[position < max_words])
+            truncated = int((new_lengths > max_words).sum())
+            new_lengths = np.minimum(new_lengths, max_words)
+            offsets = np.concatenate([[0], np.cumsum(new_lengths)])
             tokens = _read(packed, int(offsets[-1]))
-        return cls(tokens, offsets, vocabulary, cut)
+        return cls(tokens, offsets, vocabulary, truncated)
+
+    def select(self, texts: NDArray[np.int64]) -> Corpus:
+        """Return some texts, in the given order."""
+        lengths = self.lengths[texts]
+        tokens = self.tokens[concatenated_ranges(self.offsets[texts], lengths)]
+        return replace(self, tokens=tokens, offsets=np.append(0, np.cumsum(lengths)))
+
+    def joined(self, other: Corpus) -> Corpus:
+        """Return the texts of this corpus, then those of another one in the same vocabulary."""
+        return replace(
+            self,
+            tokens=np.concatenate([self.tokens, other.tokens]),
+            offsets=np.append(self.offsets, self.offsets[-1] + other.offsets[1:]),
+            truncated=self.truncated + other.truncated,
+        )
 
     def padded(self, texts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The tokens of some texts as a rectangle, shorter ones padded: (len(texts), longest)."""
+        """Return the tokens of some texts, padded to the longest: (len(texts), longest)."""
         lengths = self.lengths[texts]
         width = max(1, int(lengths.max(initial=0)))
         padded = np.full((len(texts), width), PADDING, dtype=np.int64)
         inside = np.arange(width) < lengths[:, None]
-        padded[inside] = self.tokens[ranges(self.offsets[texts], lengths)]
+        padded[inside] = self.tokens[concatenated_ranges(self.offsets[texts], lengths)]
         return padded
 
 
-def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """start, start + 1, ... for each start, as many as it counts, one range after the other."""
+def concatenated_ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Concatenate the ranges start, start + 1, ..., start + count - 1.
+
+    >>> concatenated_ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
     before = np.cumsum(counts) - counts
     return np.arange(counts.sum()) + np.repeat(starts - before, counts)
 
 
 def _spool(
-    texts: Iterable[str], lookup: dict[str, int], spool: IO[bytes], *, grow: bool
+    texts: Sequence[str],
+    lookup: dict[str, int],
+    spool: io.FileIO,
+    *,
+    grow: bool,
+    progress: Report | None,
 ) -> NDArray[np.int64]:
-    """Write the number of each word to a file; returns the words of each text."""
+    """Write the index of each word to a file; return the number of words of each text."""
     lengths, buffer = array("q"), array("i")
-    for text in texts:
+    for done, text in enumerate(texts, start=1):
         words = tokenize(text)
         before = len(buffer)
         if grow:
@@ -170,22 +213,53 @@ def _spool(
         else:
             buffer.extend([lookup[word] for word in words if word in lookup])
         lengths.append(len(buffer) - before)
-        if len(buffer) >= SPOOL:
-            buffer.tofile(spool)
+        if len(buffer) >= BLOCK:
+            _write(spool, np.frombuffer(buffer, dtype=np.int32))
             buffer = array("i")
-    buffer.tofile(spool)
-    spool.flush()
+        if progress is not None and (done % REPORT_EVERY == 0 or done == len(texts)):
+            progress(done, len(texts))
+    _write(spool, np.array(buffer, dtype=np.int32))
     return np.array(lengths, dtype=np.int64)
 
 
-def _chunks(spool: IO[bytes], total: int) -> Iterable[NDArray[np.int32]]:
+@contextmanager
+def _temporary_file() -> Iterator[io.FileIO]:
+    """An unbuffered file without a name.
+
+    A buffer could fail as late as in `close`, which numpy's `tofile` does not even report.
+    """
+    try:
+        file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+    except OSError as error:
+        raise _temporary_folder_error(error) from error
+    with file:
+        yield file
+
+
+def _write(file: io.FileIO, tokens: NDArray[np.int32]) -> None:
+    left = np.ascontiguousarray(tokens).data.cast("B") if len(tokens) else memoryview(b"")
+    while left:
+        try:
+            left = left[file.write(left) :]
+        except OSError as error:
+            raise _temporary_folder_error(error) from error
+
+
+def _temporary_folder_error(error: OSError) -> VHEError:
+    return VHEError(
+        "the tokens of the texts cannot be written to the temporary folder "
+        f"({error.strerror or error}); free space there or set TMPDIR to another folder."
+    )
+
+
+def _blocks(spool: io.FileIO, total: int) -> Iterator[NDArray[np.int32]]:
     spool.seek(0)
-    for start in range(0, total, SPOOL):
-        yield np.frombuffer(spool.read(4 * min(SPOOL, total - start)), dtype=np.int32)
+    for start in range(0, total, BLOCK):
+        yield np.frombuffer(spool.read(4 * min(BLOCK, total - start)), dtype=np.int32)
 
 
-def _read(file: IO[bytes], count: int) -> NDArray[Any]:
-    """The packed tokens: in memory, or mapped from the (unnamed) file when there are many."""
+def _read(file: io.FileIO, count: int) -> NDArray[Any]:
+    """Return the packed tokens, memory-mapped from the unnamed file if there are many."""
     if count > IN_MEMORY:
         return np.memmap(file, dtype=np.int32, mode="r", shape=(count,))
     file.seek(0)

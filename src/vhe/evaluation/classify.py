@@ -1,4 +1,4 @@
-"""How much an embedding says about labels it has never seen: a linear SVM on its rows."""
+"""Vertex classification: a linear SVM on embeddings that were trained without labels."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vhe.errors import VHEError
-from vhe.predict.scoring import unit_rows
+from vhe.runtime.arrays import unit_rows
+from vhe.runtime.messages import counted
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C of the SVM, of which cross-validation chooses
+COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)  # candidates for C of the SVM
 FOLDS = 5
-NEAR = 10  # points on a map that stand around a vertex
+NEIGHBOURS = 10  # on a map, for its purity
 
 
 @dataclass(frozen=True)
 class ClassScores:
-    """Scores of vertex classification on the vertices whose label was hidden.
+    """Scores of vertex classification on the test vertices.
 
     Attributes
     ----------
-    accuracy, macro_f1 : fractions between 0 and 1; F1 is averaged over the classes that the
-        hidden vertices have.
-    labelled : share of the vertices with a label that the classifier was shown.
-    shown, hidden : number of vertices on each side.
+    accuracy, macro_f1 : fractions between 0 and 1; F1 is averaged over the classes of the test
+        vertices.
+    labelled : fraction of the labelled vertices that the classifier was trained on.
+    train, test : numbers of training and test vertices.
     cost : C of the SVM.
     """
 
     accuracy: float
     macro_f1: float
     labelled: float
-    shown: int
-    hidden: int
+    train: int
+    test: int
     cost: float
 
     def as_dict(self) -> dict[str, Any]:
-        """The scores by name, ready for JSON."""
+        """Return the scores by name, ready for JSON."""
         return asdict(self)
 
 
@@ -51,54 +52,53 @@ def evaluate_classification(
     share: float,
     seed: int = 0,
 ) -> ClassScores:
-    """Show a linear SVM the labels of some vertices, and ask it for those of the others.
+    """Train a linear SVM on some labelled vertices and score it on the others.
 
-    Rows are scaled to unit length; C is chosen by cross-validation among the shown vertices.
+    Rows are scaled to unit length; C is chosen by cross-validation on the training vertices.
 
     Parameters
     ----------
-    embedding : (n, d), learned from the whole network without its labels.
-    labels : n, None for a vertex that has none and is left out.
-    share : of the vertices with a label that are shown, between 0 and 1.
-    seed : of the split; see `split_labels`.
+    embedding : (n, d), trained on the whole network without labels.
+    labels : one per row; vertices with label None are ignored.
+    share : fraction of the labelled vertices to train on, between 0 and 1.
+    seed : random seed of the split; see `split_labels`.
     """
     from sklearn.metrics import accuracy_score, f1_score
 
     classes, rows = number_labels(labels)  # (k,), (k,)
     if embedding.shape[0] != len(labels or ()):
         raise VHEError(
-            f"The embedding has {embedding.shape[0]} rows for {len(labels or ())} labels; "
-            "give a label (or None) for each row."
+            f"the embedding has {embedding.shape[0]} rows, but there are {len(labels or ())} "
+            "labels; give one label (or None) per row"
         )
-    shown, hidden = split_labels(classes, share, seed)
+    train, test = split_labels(classes, share, seed)
     unit = _unit(embedding[rows])
-    cost = choose_cost(unit[shown], classes[shown], seed)
-    answer = _classify(unit[shown], classes[shown], unit[hidden], cost, seed)
-    truth = classes[hidden]
-    f1 = f1_score(truth, answer, labels=np.unique(truth), average="macro", zero_division=0)
+    cost = choose_cost(unit[train], classes[train], seed)
+    predicted = _classify(unit[train], classes[train], unit[test], cost, seed)
+    truth = classes[test]
+    f1 = f1_score(truth, predicted, labels=np.unique(truth), average="macro", zero_division=0)
     return ClassScores(
-        accuracy=float(accuracy_score(truth, answer)),
+        accuracy=float(accuracy_score(truth, predicted)),
         macro_f1=float(f1),
         labelled=float(share),
-        shown=len(shown),
-        hidden=len(hidden),
+        train=len(train),
+        test=len(test),
         cost=cost,
     )
 
 
 def map_purity(points: np.ndarray, labels: Sequence[Hashable | None] | None) -> float:
-    """How well a map (n, 2) keeps the labels apart: of the 10 nearest points, the share that have
-    the same label, as a mean over the vertices that have one."""
+    """Return the mean fraction of the 10 nearest points on a map (n, 2) with the same label."""
     from sklearn.neighbors import NearestNeighbors
 
     classes, rows = number_labels(labels)
-    near = min(NEAR, len(rows) - 1)
+    near = min(NEIGHBOURS, len(rows) - 1)
     found = NearestNeighbors(n_neighbors=near).fit(points[rows]).kneighbors(return_distance=False)
     return float((classes[found] == classes[:, None]).mean())
 
 
 def number_labels(labels: Sequence[Hashable | None] | None) -> tuple[np.ndarray, np.ndarray]:
-    """The class (a number) of each vertex that has a label, and the number of that vertex."""
+    """Return the class index of each labelled vertex, and the index of that vertex."""
     given = () if labels is None else labels
     number: dict[Hashable, int] = {}
     pairs = [
@@ -108,36 +108,38 @@ def number_labels(labels: Sequence[Hashable | None] | None) -> tuple[np.ndarray,
     ]
     if len(number) < 2:
         raise VHEError(
-            f"The vertices have {len(number)} different label(s); classification needs at least "
-            "two: give a label column (or group.txt) beside the texts."
+            f"the network has {counted(len(number), 'distinct label')}, but classification needs "
+            "at least two: add a label column (or group.txt)"
         )
     classes, rows = np.array(pairs, dtype=np.int64).T
     return classes, rows
 
 
 def split_labels(classes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """PackedTokens in ``classes`` that are shown and that are hidden, sorted; at least one is hidden.
+    """Return sorted training and test positions in ``classes``; neither set is empty.
 
-    The split is uniformly random unless a class would be hidden altogether: then the first vertex
-    of that class in the random order takes the place of the last one that was drawn.
+    The split is uniformly random, except that every class has at least one training vertex: where
+    it would have none, its first vertex in the random order replaces the last one drawn.
     """
     if not 0 < share < 1:
-        raise VHEError(f"The labelled share is {share}; it must lie between 0 and 1, such as 0.3.")
+        raise VHEError(
+            f"the labelled fraction is {share}, but must be between 0 and 1, such as 0.3"
+        )
     order = np.random.default_rng(seed).permutation(len(classes))
     _, first = np.unique(classes[order], return_index=True)
     if len(first) == len(classes):
-        raise VHEError("No two vertices have the same label, so that none can be foretold.")
-    # One of each class goes to the front. Where all of them are among those drawn anyway, the
-    # drawn set is the same as without.
+        raise VHEError("no two vertices have the same label: classification needs repeated labels")
+    # One vertex of each class moves to the front, which changes the training set only where a
+    # class would be missing from it.
     order = np.concatenate([order[first], np.delete(order, first)])
     drawn = min(max(round(share * len(classes)), len(first)), len(classes) - 1)
     return np.sort(order[:drawn]), np.sort(order[drawn:])
 
 
 def choose_cost(rows: np.ndarray | sparse.csr_array, classes: np.ndarray, seed: int) -> float:
-    """The C of `COSTS` with the best cross-validated accuracy, the least where several are.
+    """Return the C of `COSTS` with the best cross-validated accuracy; ties go to the smallest.
 
-    Where no class has two vertices to divide, 1.
+    Return 1 where every class has a single vertex and cross-validation is impossible.
     """
     from sklearn.model_selection import StratifiedKFold
 
@@ -146,34 +148,36 @@ def choose_cost(rows: np.ndarray | sparse.csr_array, classes: np.ndarray, seed: 
         return 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class has fewer vertices than folds
-        divided = StratifiedKFold(folds, shuffle=True, random_state=seed).split(rows, classes)
-        parts = list(divided)
-    right = np.zeros(len(COSTS), dtype=np.int64)
+        splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(rows, classes)
+        parts = list(splits)
+    correct = np.zeros(len(COSTS), dtype=np.int64)
     for k, cost in enumerate(COSTS):
-        for fit, ask in parts:
-            answer = _classify(rows[fit], classes[fit], rows[ask], cost, seed)
-            right[k] += np.count_nonzero(answer == classes[ask])
-    return COSTS[int(right.argmax())]
+        for train, test in parts:
+            predicted = _classify(rows[train], classes[train], rows[test], cost, seed)
+            correct[k] += np.count_nonzero(predicted == classes[test])
+    return COSTS[int(correct.argmax())]
 
 
 def _classify(
     rows: np.ndarray | sparse.csr_array,
     classes: np.ndarray,
-    asked: np.ndarray | sparse.csr_array,
+    test_rows: np.ndarray | sparse.csr_array,
     cost: float,
     seed: int,
 ) -> np.ndarray:
-    """The classes of the rows ``asked``, from an SVM that knows ``classes`` of ``rows``."""
+    """Return the classes of ``test_rows`` predicted by an SVM trained on ``rows``."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
     if len(np.unique(classes)) == 1:  # a fold of a tiny network
-        return np.full(asked.shape[0], classes[0])
+        return np.full(test_rows.shape[0], classes[0])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a C that is too large loses anyway
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # affects large C only, which cross-validation rejects
         svm = LinearSVC(C=cost, dual="auto", random_state=seed).fit(rows, classes)
-    answer: np.ndarray = svm.predict(asked)
-    return answer
+    predicted: np.ndarray = svm.predict(test_rows)
+    return predicted
 
 
 def _unit(rows: np.ndarray | sparse.csr_array) -> np.ndarray | sparse.csr_array:

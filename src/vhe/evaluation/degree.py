@@ -1,4 +1,4 @@
-"""Where a method finds links well: its AUC for vertices of few links and of many."""
+"""AUC of link prediction by vertex degree."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DegreeGroup:
-    """Vertices whose number of links lies between two bounds, and the held-out edges there.
+    """Vertices with a degree in a range, and their held-out edges.
 
     Attributes
     ----------
-    least, most : links of a vertex in the group, in the whole network.
-    edges : held-out edges at vertices of the group, once for each end.
-    auc : mean share of its negatives that such an edge scores above; None without any edge.
+    least, most : smallest and largest degree in the group, counted in the whole network.
+    edges : held-out edges at vertices of the group, counted once per end.
+    auc : mean fraction of its negatives that such an edge outscores; None without edges.
     """
 
     least: int
@@ -34,14 +34,16 @@ class DegreeGroup:
 def auc_by_degree(method: Method, test: LinkTest, groups: int = 4) -> list[DegreeGroup]:
     """AUC by quantiles of the vertices' degrees (section 4.2 of the paper, "When does VHE work").
 
-    The groups are quantiles of all vertices that have a link, so that every split of a network has
-    the same; an edge counts for each of its ends. Equal degrees stay together, so that there may
-    be fewer groups.
+    The groups are quantiles of the degrees of all linked vertices, the same for every split of a
+    network; an edge counts once per end. Vertices of equal degree are in the same group, so there
+    can be fewer groups than requested.
     """
     degrees = test.network.degrees
     linked = degrees[degrees > 0]
     upper = np.unique(np.quantile(linked, np.arange(1, groups + 1) / groups, method="lower"))
-    group = np.searchsorted(upper, degrees[test.pairs])  # (m, 2); an isolated vertex has loops only
+    group = np.searchsorted(
+        upper, degrees[test.pairs]
+    )  # (m, 2); a vertex without links can only have loops
     points = np.broadcast_to(edge_points(method, test)[:, None], group.shape)
     found = []
     for k, most in enumerate(upper):

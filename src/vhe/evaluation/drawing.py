@@ -1,4 +1,4 @@
-"""Pictures that are the same bytes each time, and readable on a light ground and on a dark one."""
+"""Figures with reproducible bytes that are readable on light and dark backgrounds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from vhe.runtime.files import atomic_write
 
 INK, INK_ON_DARK = "#1d2126", "#e6e8ea"
 COLOURS = ("#3f7fc1", "#e0792f", "#2f9e77", "#a06cd0", "#d1495b", "#b8962e", "#5fb0c9", "#8b929a")
-FORMATS = {  # no date and no version of the program in any of them
+FORMATS = {  # metadata to omit: dates and program versions change the bytes
     ".svg": {"Date": None, "Creator": None},
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 STYLE: Any = {
     "font.size": 9,
-    "svg.fonttype": "none",  # text stays text
+    "svg.fonttype": "none",  # text as text, not as paths
     "svg.hashsalt": "vhe",
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -43,20 +43,20 @@ STYLE: Any = {
 
 
 def check_picture(path: Path) -> None:
-    """Refuse, before any work, a picture that could not be drawn."""
+    """Raise `VHEError` if a figure of this format cannot be drawn."""
     if path.suffix.lower() not in FORMATS:
-        raise VHEError(f"{path} is no picture that can be drawn; name a .png, .svg or .pdf file")
+        raise VHEError(f"{path}: unknown picture format: use .png, .svg or .pdf")
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise VHEError("pictures need matplotlib: pip install 'vhe[plot]'") from None
+        raise VHEError("matplotlib is not installed: pip install 'vhe[plot]'") from None
 
 
 @contextmanager
 def drawing(
     path: Path, size: tuple[float, float], panels: int = 1, columns: int = 1
 ) -> Iterator[list[Any]]:
-    """Yield the axes of each panel, row by row; then set one legend below and write the picture.
+    """Yield the axes of each panel, row by row; then add a legend and write the figure.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def drawing(
         for empty in axes[panels:]:
             empty.remove()
         yield list(axes[:panels])
-        found = (zip(*each.get_legend_handles_labels(), strict=True) for each in axes)
-        named = {label: handle for pairs in found for handle, label in pairs}
+        entries = (zip(*each.get_legend_handles_labels(), strict=True) for each in axes)
+        named = {label: handle for pairs in entries for handle, label in pairs}
         if named:
             widest = max(map(len, named))
             figure.legend(
@@ -93,11 +93,11 @@ def drawing(
                 transparent=kind == ".svg",
             )
             if kind == ".svg":
-                temporary.write_text(_both_grounds(temporary.read_text("utf-8")), "utf-8")
+                temporary.write_text(_adaptive_ink(temporary.read_text("utf-8")), "utf-8")
 
 
-def _both_grounds(svg: str) -> str:
-    """The picture with ink that is light where the reader's ground is dark."""
+def _adaptive_ink(svg: str) -> str:
+    """Return the picture with an ink colour that follows the reader's colour scheme."""
     style = (
         f"<style>svg {{ color: {INK} }} "
         f"@media (prefers-color-scheme: dark) {{ svg {{ color: {INK_ON_DARK} }} }}</style>"

@@ -1,4 +1,4 @@
-"""One measurement: a method on a split of a network. The command and the paper's grid run these."""
+"""Experiments: one method on one split of a network, run by `vhe evaluate` and `vhe reproduce`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MEASURES: dict[Task, tuple[str, ...]] = {
     "tsne": ("purity",),
     "ablation": LINK_MEASURES,
 }
-CALIBRATION = ("brier", "ece")  # in a result only where the method gives probabilities
+CALIBRATION = ("brier", "ece")  # only for methods that predict probabilities
 TITLES = {
     "auc": "AUC",
     "ap": "AP",
@@ -44,8 +44,8 @@ TITLES = {
     "macro_f1": "macro F1",
     "purity": "purity",
 }
-WHOLE: tuple[Task, ...] = ("classify", "tsne")  # learn from all edges: no protocol, no negatives
-VARIED: dict[Task, str] = {  # the setting whose influence a task shows
+WHOLE: tuple[Task, ...] = ("classify", "tsne")  # trained on all edges: no protocol, no negatives
+VARIED: dict[Task, str] = {  # the setting that a task varies
     "lambda": "homophily",
     "alpha": "alpha",
     "structure": "structure",
@@ -53,14 +53,14 @@ VARIED: dict[Task, str] = {  # the setting whose influence a task shows
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What is measured.
+class Experiment:
+    """One method on one split of a dataset.
 
     Attributes
     ----------
-    share : of the labels (classify), vertices (unseen) or else edges that are seen.
-    protocol : None for what learns from all edges and needs no negatives.
-    settings : of the method, where they are not its own choices.
+    share : fraction of the labels (classify), vertices (unseen) or edges that are seen.
+    protocol : None for tasks that train on all edges and need no negatives.
+    settings : settings of the method that differ from its defaults.
     """
 
     task: Task
@@ -72,18 +72,16 @@ class Cell:
     settings: dict[str, Any] = field(default_factory=dict, hash=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The cell as it stands in a result; settings only where there are any."""
+        """Return the fields of the experiment as a result stores them."""
         share = "labelled" if self.task == "classify" else "ratio"
-        told: dict[str, Any] = {"task": self.task, "dataset": self.dataset, "method": self.method}
-        told[share] = self.share
-        if self.protocol is not None:
-            told["protocol"] = self.protocol
-        told["seed"] = self.seed
-        return told | ({"settings": self.settings} if self.settings else {})
+        fields = {"task": self.task, "dataset": self.dataset, "method": self.method}
+        protocol = {} if self.protocol is None else {"protocol": self.protocol}
+        settings = {"settings": self.settings} if self.settings else {}
+        return fields | {share: self.share} | protocol | {"seed": self.seed} | settings
 
     @property
     def variant(self) -> str | None:
-        """The value of the setting that the task varies, as it is written in names."""
+        """The value of the setting that the task varies, as used in file names."""
         if self.task == "ablation":
             return ablation_name(self.settings)
         if self.task not in VARIED:
@@ -92,109 +90,130 @@ class Cell:
         return value if isinstance(value, str) else f"{value:g}"
 
     def __str__(self) -> str:
-        said = [self.task, self.dataset, self.method, f"{percent(self.share)} %"]
-        said += [self.protocol] if self.protocol else []
+        parts = [self.task, self.dataset, self.method, f"{percent(self.share)} %"]
+        parts += [self.protocol] if self.protocol else []
         if self.variant:
-            said.append(
+            parts.append(
                 f"{VARIED[self.task]}={self.variant}" if self.task in VARIED else self.variant
             )
-        return " ".join([*said, f"seed {self.seed}"])
+        return " ".join([*parts, f"seed {self.seed}"])
 
 
 def ablation_name(settings: dict[str, Any]) -> str:
-    """Which settings are not the default ones, as it is written in names."""
+    """Return the settings that differ from the defaults, as used in file names."""
     return "+".join(f"{name}={value}" for name, value in settings.items()) or "default"
 
 
-class Bench:
-    """Measures methods on one network.
+class Evaluator:
+    """Runs experiments on one network.
 
-    Labels are not looked at when a method is fitted, so that classification of several shares
-    needs one fit: the last embedding is kept.
+    Classification at several fractions of labels needs one fit, because methods do not see labels:
+    the last embedding is cached.
 
     Attributes
     ----------
-    reliability : of the probabilities of the cell that was measured last; None without any.
+    reliability : reliability curve of the last experiment; None without probabilities.
     """
 
     def __init__(self, network: TextNetwork) -> None:
         self.network = network
         self.reliability: ReliabilityCurve | None = None
-        self._kept: tuple[object, Any, float] | None = None
+        self._cached: tuple[object, Any, float] | None = None
 
-    def measure(self, cell: Cell) -> dict[str, Any]:
-        """The result of a cell: what it is, its scores, and the seconds that fitting took."""
+    def measure(self, experiment: Experiment) -> dict[str, Any]:
+        """Run an experiment; return its fields, its scores and the seconds of the fit.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If the fit was interrupted: a partly trained method is never scored.
+        """
         self.reliability = None
-        if cell.task == "classify":
-            scores, seconds = self._classify(cell)
-        elif cell.task == "tsne":
-            scores, seconds = self._map(cell)
+        if experiment.task == "classify":
+            scores, seconds = self._classify(experiment)
+        elif experiment.task == "tsne":
+            scores, seconds = self._map(experiment)
         else:
-            scores, seconds = self._link(cell)
-        return cell.as_dict() | scores | {"seconds": round(seconds, 3)}
+            scores, seconds = self._link(experiment)
+        return experiment.as_dict() | scores | {"seconds": round(seconds, 3)}
 
-    def _link(self, cell: Cell) -> tuple[dict[str, Any], float]:
+    def _link(self, experiment: Experiment) -> tuple[dict[str, Any], float]:
         from vhe.data.splits import split_edges, split_vertices
         from vhe.evaluation.degree import auc_by_degree
         from vhe.evaluation.link import evaluate
         from vhe.evaluation.unseen import check_unseen, fit_unseen
 
-        protocol = cell.protocol or "clean"
-        method = make(cell.method, cell.seed, **cell.settings)
+        protocol = experiment.protocol or "clean"
+        method = make(experiment.method, experiment.seed, **experiment.settings)
         fitted: Method
         test: LinkTest
-        if cell.task == "unseen":
-            check_unseen(cell.method, method)
-            _, unseen = split_vertices(self.network, cell.share, cell.seed, protocol)
-            began = time.monotonic()
+        if experiment.task == "unseen":
+            check_unseen(experiment.method, method)
+            _, unseen = split_vertices(self.network, experiment.share, experiment.seed, protocol)
+            started = time.monotonic()
             fitted, test = fit_unseen(method, unseen), unseen
         else:
-            train, test = split_edges(self.network, cell.share, cell.seed, protocol)
-            began = time.monotonic()
+            train, test = split_edges(self.network, experiment.share, experiment.seed, protocol)
+            started = time.monotonic()
             fitted = method.fit(train)
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - started
+        _check_completed(fitted)
         scores = evaluate(fitted, test)
         self.reliability = scores.reliability
-        told = scores.as_dict()
-        chosen = {name: told[name] for name in (*LINK_MEASURES, *CALIBRATION) if name in told}
-        if cell.task == "degree":
+        values = scores.as_dict()
+        chosen = {name: values[name] for name in (*LINK_MEASURES, *CALIBRATION) if name in values}
+        if experiment.task == "degree":
             chosen["groups"] = [asdict(group) for group in auc_by_degree(fitted, test)]
         return chosen, seconds
 
-    def _classify(self, cell: Cell) -> tuple[dict[str, Any], float]:
+    def _classify(self, experiment: Experiment) -> tuple[dict[str, Any], float]:
         from vhe.evaluation.classify import evaluate_classification, number_labels
 
-        number_labels(self.network.labels)  # refuses before the work what has no labels
-        embedding, seconds = self._embedding(cell)
-        scores = evaluate_classification(embedding, self.network.labels, cell.share, cell.seed)
+        number_labels(self.network.labels)  # raises before the fit if there are no labels
+        embedding, seconds = self._embedding(experiment)
+        scores = evaluate_classification(
+            embedding, self.network.labels, experiment.share, experiment.seed
+        )
         return {name: getattr(scores, name) for name in MEASURES["classify"]}, seconds
 
-    def _map(self, cell: Cell) -> tuple[dict[str, Any], float]:
+    def _map(self, experiment: Experiment) -> tuple[dict[str, Any], float]:
         from vhe.evaluation.classify import map_purity, number_labels
         from vhe.predict.layout import layout
 
         number_labels(self.network.labels)
-        embedding, seconds = self._embedding(cell)
-        points = layout(embedding, cell.seed).round(2)
+        embedding, seconds = self._embedding(experiment)
+        points = layout(embedding, experiment.seed).round(2)
         return {
             "purity": map_purity(points, self.network.labels),
             "points": points.tolist(),
             "labels": [None if v is None else str(v) for v in self.network.labels or ()],
         }, seconds
 
-    def _embedding(self, cell: Cell) -> tuple[Any, float]:
-        """What a method learns from the whole network, and the seconds that took."""
-        key = (cell.method, cell.seed, cell.settings)
-        if self._kept is None or self._kept[0] != key:
-            self._kept = None  # two embeddings at a time are one too many
-            began = time.monotonic()
-            method = make(cell.method, cell.seed, **cell.settings).fit(self.network)
-            self._kept = key, method.embedding_, time.monotonic() - began
-        return self._kept[1], self._kept[2]
+    def _embedding(self, experiment: Experiment) -> tuple[Any, float]:
+        """Return the embedding of the whole network and the seconds of the fit."""
+        key = (experiment.method, experiment.seed, experiment.settings)
+        if self._cached is None or self._cached[0] != key:
+            self._cached = None  # free the memory before the next fit
+            started = time.monotonic()
+            method = make(experiment.method, experiment.seed, **experiment.settings)
+            fitted = method.fit(self.network)
+            _check_completed(fitted)
+            self._cached = key, fitted.embedding_, time.monotonic() - started
+        return self._cached[1], self._cached[2]
+
+
+def _check_completed(method: Method) -> None:
+    """Raise `KeyboardInterrupt` if Ctrl-C ended the training of a method early.
+
+    Estimators treat Ctrl-C as early stopping and return normally.
+    """
+    result: dict[str, Any] = getattr(method, "result_", {})
+    if result.get("stopped", "").startswith("interrupted"):
+        raise KeyboardInterrupt
 
 
 def check_methods(methods: Sequence[str], task: Task) -> None:
-    """Refuse, before any work, a method that is unknown or cannot do the task."""
+    """Raise `VHEError` for a method that is unknown or not applicable to the task."""
     from vhe.evaluation.unseen import check_unseen
 
     for name in methods:
@@ -204,7 +223,7 @@ def check_methods(methods: Sequence[str], task: Task) -> None:
 
 
 def parse_shares(text: str, option: str) -> tuple[float, ...]:
-    """Shares from a list such as ``0.15,0.55`` or, in percent, ``15,55``."""
+    """Parse fractions such as ``0.15,0.55`` or, in percent, ``15,55``."""
     shares = []
     for part in _parts(text, option):
         try:
@@ -213,13 +232,15 @@ def parse_shares(text: str, option: str) -> tuple[float, ...]:
             value = -1.0
         share = value / 100 if value > 1 else value
         if not 0 < share < 1:
-            raise VHEError(f"{option} {part}: a share is a number as 0.55, or a percentage as 55")
+            raise VHEError(
+                f"{option} {part}: expected a fraction such as 0.55 or a percentage such as 55"
+            )
         shares.append(round(share, 6))
     return tuple(dict.fromkeys(shares))
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """Seeds from a list such as ``3``, ``0-9`` or ``0-2,7``."""
+    """Parse seeds such as ``3``, ``0-9`` or ``0-2,7``."""
     seeds: list[int] = []
     for part in _parts(text, "--seeds"):
         first, dash, last = part.partition("-")
@@ -228,23 +249,23 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         except ValueError:
             low, high = 0, -1
         if not 0 <= low <= high:
-            raise VHEError(f"--seeds {part}: seeds are whole numbers as 3, or a range as 0-9")
+            raise VHEError(f"--seeds {part}: expected an integer such as 3 or a range such as 0-9")
         seeds.extend(range(low, high + 1))
     return tuple(dict.fromkeys(seeds))
 
 
 def parse_names(text: str, option: str) -> tuple[str, ...]:
-    """Names from a list such as ``vhe,tfidf``."""
+    """Parse names such as ``vhe,tfidf``."""
     return tuple(dict.fromkeys(_parts(text, option)))
 
 
 def percent(share: float) -> str:
-    """A share in percent, without needless digits."""
+    """Format a fraction in percent without trailing zeros."""
     return f"{100 * share:.6g}"
 
 
 def _parts(text: str, option: str) -> list[str]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
-        raise VHEError(f"{option} is empty: give at least one, or leave it out")
+        raise VHEError(f"{option} is empty: give at least one value, or omit it")
     return parts

@@ -1,24 +1,29 @@
-"""How well a method tells held-out edges from pairs that are not linked: AUC, average precision,
-MRR and Hits@10, computed in bounded memory and without sampling noise where that is possible; and
-how far its probabilities can be trusted, where it gives any."""
+"""Link prediction scores: AUC, average precision, MRR and Hits@10 of held-out edges, in bounded
+memory and without sampling noise where possible; calibration of predicted probabilities."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vhe.data.splits import NEGATIVES
+from vhe.data.splits import NEGATIVES, LinkTest
 from vhe.errors import VHEError
 from vhe.predict.calibration import ReliabilityCurve, brier, reliability_curve
+from vhe.runtime.messages import counted
 
 if TYPE_CHECKING:
-    from vhe.data.splits import LinkTest
+    import pandas
+
+    from vhe.data.network import TextNetwork
     from vhe.predict.scoring import Method
 
-SCORES_AT_ONCE = 2**22  # the largest score matrix held at a time (or one row, if that is longer)
+    Links = Iterable[tuple[Hashable, Hashable]] | pandas.DataFrame
+
+SCORES_AT_ONCE = 2**22  # largest score matrix in memory (or one row, if that is longer)
 
 
 @dataclass(frozen=True)
@@ -27,18 +32,18 @@ class LinkScores:
 
     Attributes
     ----------
-    auc : chance that a held-out edge scores above a negative, half a point for a tie. ``lines``:
-        for each edge against every candidate negative, then the mean over edges; ``clean``: all
-        edges pooled against all their negatives.
-    ap : average precision, pooled, with negatives weighted to count as much as edges do.
-    mrr : mean reciprocal rank of an edge among itself and its 100 negatives, a tie at its mean
+    auc : probability that a held-out edge outscores a negative; ties count one half. ``lines``:
+        each edge against every candidate negative, averaged over edges; ``clean``: all edges
+        pooled against all their negatives.
+    ap : average precision, pooled, with balanced class weights.
+    mrr : mean reciprocal rank of an edge among itself and its 100 negatives; a tie has its mean
         rank.
-    hits10 : share of edges that rank among the first 10, the expectation over orders of ties.
+    hits10 : fraction of edges that rank among the first 10, in expectation over orders of ties.
     edges : number of held-out edges.
     protocol : ``clean`` or ``lines``.
-    brier, ece : Brier score and expected calibration error of the probabilities, edges and
-        negatives weighted alike; None where the method has no ``probability_indices``.
-    reliability : what they are computed from; see `vhe.predict.calibration.reliability_plot`.
+    brier, ece : Brier score and expected calibration error of the probabilities, with balanced
+        class weights; None if the method has no ``probability_indices``.
+    reliability : the reliability curve; see `vhe.evaluation.reliability.reliability_plot`.
     """
 
     auc: float
@@ -52,23 +57,27 @@ class LinkScores:
     reliability: ReliabilityCurve | None = field(default=None, repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The scores by name, ready for JSON; calibration only where there is one."""
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reliability"}
-        return {name: value for name, value in told.items() if value is not None}
+        """Return the scores by name, ready for JSON; None values are omitted."""
+        scores = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "reliability"}
+        return {name: value for name, value in scores.items() if value is not None}
 
 
-def evaluate(method: Method, test: LinkTest) -> LinkScores:
-    """Score a fitted method on held-out edges.
+def evaluate(method: Method, test: LinkTest | Links) -> LinkScores:
+    """Score a fitted method on held-out or future links.
 
     Parameters
     ----------
     method : fitted on ``test.train``.
-    test : from ``network.split_edges`` or ``network.split_vertices``.
+    test : from ``network.split_edges`` or ``network.split_vertices``; or links that appeared after
+        the fit, as pairs of ids or as a table with columns ``source`` and ``target``, for a method
+        that has its network as ``network_``. Links that the network already has are excluded.
     """
+    if not isinstance(test, LinkTest):
+        test = future_links(method, test)
     if not len(test):
-        raise VHEError(f"The test of {test.network.name} has no held-out edge; nothing to score.")
+        raise VHEError(f"{test.network.name}: the test has no held-out edges")
     positives = _finite(method.score_indices(test.pairs[:, 0], test.pairs[:, 1]))  # (m,)
-    negatives = _of_negatives(method.score_indices, test)  # (m, 100)
+    negatives = _on_negatives(method.score_indices, test)  # (m, 100)
     lines = test.protocol == "lines"
     return LinkScores(
         auc=exact_auc(method, test) if lines else pooled_auc(positives, negatives),
@@ -81,27 +90,64 @@ def evaluate(method: Method, test: LinkTest) -> LinkScores:
     )
 
 
+def future_links(method: Method, links: Links) -> LinkTest:
+    """Build a ``clean`` test of links that are not in the network of a fitted method.
+
+    Loops and repetitions are dropped; negatives are linked neither in the network nor by ``links``.
+    """
+    from vhe.data.checks import edge_indices
+    from vhe.data.sampling import LinkSet
+    from vhe.predict.predictor import columns
+
+    network: TextNetwork | None = getattr(method, "network_", None)
+    if network is None:
+        raise VHEError(
+            f"{type(method).__name__} has no network_ with the ids of the links: "
+            "pass the test of network.split_edges instead"
+        )
+    if hasattr(links, "columns"):
+        for name in ("source", "target"):
+            if name not in links.columns:
+                raise VHEError(f"the table of links has no column {name!r}: rename its columns")
+        links = zip(links["source"].tolist(), links["target"].tolist(), strict=True)
+    pairs = edge_indices(network.ids, *columns(links), lambda row: f"link {row}")
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    known = LinkSet(network.links, len(network)).linked(pairs[:, 0], pairs[:, 1])
+    if known.any():
+        warnings.warn(
+            f"excluded {known.sum():,} of {counted(len(pairs), 'link')} that "
+            f"{network.name} already has",
+            stacklevel=3,
+        )
+    new = pairs[~known]
+    whole = network.with_edges(np.concatenate([network.links, new]), directed=False)
+    ratio = len(network.links) / max(len(whole.links), 1)
+    return LinkTest(network, whole, new, "clean", ratio, seed=0)
+
+
 def exact_auc(method: Method, test: LinkTest) -> float:
-    """The AUC of the line protocol as its expectation over negatives: the mean of `edge_points`."""
+    """Return the expected AUC of the line protocol over negatives: the mean of `edge_points`."""
     return float(edge_points(method, test).mean())
 
 
 def edge_points(method: Method, test: LinkTest) -> np.ndarray:
-    """The share of its negatives that each held-out edge scores above, half for a tie: (m,).
+    """Return the fraction of its negatives that each held-out edge outscores: (m,).
+
+    Ties count one half.
 
     ``lines``: an edge (i, j) is compared with (i, v) for every candidate v other than j.
     ``clean``: with its 100 negatives.
     """
     if test.protocol == "clean":
         positives = method.score_indices(test.pairs[:, 0], test.pairs[:, 1])
-        above, ties = _above_and_ties(positives, _of_negatives(method.score_indices, test))
+        above, ties = _above_and_ties(positives, _on_negatives(method.score_indices, test))
         return 1 - (above + ties / 2) / NEGATIVES
     candidates = test.candidates  # (c,)
     order = np.argsort(test.pairs[:, 0], kind="stable")
     points = np.empty(len(test))
     step = max(SCORES_AT_ONCE // len(candidates), 1)
     for start in range(0, len(order), step):
-        # Lines are in the order of their sources: each source is scored once a chunk.
+        # Sorted by source, so that each source is scored once per chunk.
         rows = order[start : start + step]
         sources, row = np.unique(test.pairs[rows, 0], return_inverse=True)
         scores = _finite(method.score_matrix(sources, candidates))[row]  # (b, c)
@@ -114,7 +160,7 @@ def edge_points(method: Method, test: LinkTest) -> np.ndarray:
 
 
 def pooled_auc(positives: np.ndarray, negatives: np.ndarray) -> float:
-    """Chance that a random positive scores above a random negative, half a point for a tie."""
+    """Return the probability that a positive outscores a negative; ties count one half."""
     ordered = np.sort(negatives, axis=None)
     below = np.searchsorted(ordered, positives, side="left")
     not_above = np.searchsorted(ordered, positives, side="right")
@@ -122,7 +168,7 @@ def pooled_auc(positives: np.ndarray, negatives: np.ndarray) -> float:
 
 
 def balanced_average_precision(positives: np.ndarray, negatives: np.ndarray) -> float:
-    """Average precision where both classes weigh the same; equal scores share one threshold."""
+    """Return the average precision with balanced classes; equal scores share a threshold."""
     scores = np.concatenate([positives.ravel(), negatives.ravel()])
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
@@ -135,13 +181,13 @@ def balanced_average_precision(positives: np.ndarray, negatives: np.ndarray) -> 
 
 
 def mean_reciprocal_rank(positives: np.ndarray, negatives: np.ndarray) -> float:
-    """Mean of 1 / rank of each positive (m,) among itself and its negatives (m, k)."""
+    """Return the mean of 1 / rank of each positive (m,) among itself and its negatives (m, k)."""
     above, ties = _above_and_ties(positives, negatives)
     return float((1 / (1 + above + ties / 2)).mean())
 
 
 def hits(positives: np.ndarray, negatives: np.ndarray, k: int) -> float:
-    """Share of positives among the first ``k`` with their negatives, ties in random order."""
+    """Return the fraction of positives ranked among the first ``k``, ties in random order."""
     above, ties = _above_and_ties(positives, negatives)
     return float(np.clip((k - above) / (ties + 1), 0, 1).mean())
 
@@ -151,26 +197,26 @@ def _above_and_ties(positives: np.ndarray, negatives: np.ndarray) -> tuple[np.nd
     return (negatives > edge).sum(axis=1), (negatives == edge).sum(axis=1)
 
 
-def _of_negatives(
-    ask: Callable[[np.ndarray, np.ndarray], np.ndarray], test: LinkTest
+def _on_negatives(
+    score: Callable[[np.ndarray, np.ndarray], np.ndarray], test: LinkTest
 ) -> np.ndarray:
-    """What a method answers for the negatives of each held-out edge: (m, 100)."""
+    """Return the scores of the negatives of each held-out edge: (m, 100)."""
     return np.concatenate(
         [
-            _finite(ask(block[..., 0].ravel(), block[..., 1].ravel())).reshape(block.shape[:2])
+            _finite(score(block[..., 0].ravel(), block[..., 1].ravel())).reshape(block.shape[:2])
             for block in test.negative_blocks()
         ]
     )
 
 
 def _calibration(method: Method, test: LinkTest) -> dict[str, Any]:
-    ask = getattr(method, "probability_indices", None)
-    if ask is None:
+    predict = getattr(method, "probability_indices", None)
+    if predict is None:
         return {}
-    positives = ask(test.pairs[:, 0], test.pairs[:, 1])
-    probabilities = np.append(positives, _of_negatives(ask, test))  # (m + 100 m,)
+    positives = predict(test.pairs[:, 0], test.pairs[:, 1])
+    probabilities = np.append(positives, _on_negatives(predict, test))  # (m + 100 m,)
     linked = np.arange(len(probabilities)) < len(positives)
-    weights = np.where(linked, 1.0, 1 / NEGATIVES)  # as many links as non-links
+    weights = np.where(linked, 1.0, 1 / NEGATIVES)  # balanced classes
     curve = reliability_curve(probabilities, linked, weights=weights)
     score = brier(probabilities, linked, weights)
     return {"brier": score, "ece": curve.error, "reliability": curve}
@@ -179,7 +225,7 @@ def _calibration(method: Method, test: LinkTest) -> dict[str, Any]:
 def _finite(scores: np.ndarray) -> np.ndarray:
     if not np.isfinite(scores).all():
         raise VHEError(
-            "The method gives scores that are not finite numbers; "
-            "its training has diverged: lower its learning rate."
+            "the scores of the method are not finite: its training has diverged; "
+            "reduce its learning rate"
         )
     return scores

@@ -1,4 +1,4 @@
-"""Many results as one figure: the mean over seeds and its deviation."""
+"""Mean and standard deviation of results over seeds."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """Mean and sample deviation over seeds, as fractions; no deviation for a single seed."""
+    """Mean and sample standard deviation over seeds; the latter is None for a single seed."""
 
     mean: float
-    deviation: float | None
+    std: float | None
     seeds: int
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Figure:
-        deviation = statistics.stdev(values) if len(values) > 1 else None
-        return cls(statistics.fmean(values), deviation, len(values))
+        std = statistics.stdev(values) if len(values) > 1 else None
+        return cls(statistics.fmean(values), std, len(values))
 
     def __str__(self) -> str:
-        """In percent, as ``94.4 ± 0.3``."""
-        if self.deviation is None:
+        """Format in percent, such as ``94.4 ± 0.3``."""
+        if self.std is None:
             return f"{100 * self.mean:.1f}"
-        return f"{100 * self.mean:.1f} ± {100 * self.deviation:.1f}"
+        return f"{100 * self.mean:.1f} ± {100 * self.std:.1f}"
 
 
 def group(
     results: Iterable[Mapping[str, Any]], keys: Sequence[str]
 ) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
-    """Results that agree in ``keys``, in the order of their first."""
+    """Group results by the values of ``keys``, in order of first occurrence."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for result in results:
         groups.setdefault(tuple(result[key] for key in keys), []).append(result)

@@ -1,4 +1,4 @@
-"""Link prediction for vertices that were not there at training, of which only the text is given."""
+"""Inductive link prediction: vertices that were not in the training network, given as texts."""
 
 from __future__ import annotations
 
@@ -13,49 +13,47 @@ if TYPE_CHECKING:
     from vhe.data.splits import UnseenTest
 
 
-class GrowingMethod(Method, Protocol):
-    """A method that takes in vertices after it was fitted; their numbers follow the known ones."""
+class InductiveMethod(Method, Protocol):
+    """A method that embeds new vertices after fitting; their indices follow the known ones."""
 
     def add_vertices(self, texts: Mapping[Hashable, str]) -> Any:
-        """Take in the vertices, and return itself."""
+        """Add vertices and return ``self``."""
 
 
 def check_unseen(name: str, method: Method) -> None:
-    """Raise `VHEError` for a method that has nothing to say about a vertex it was not fitted on."""
-    if not (_reads_all_texts(method) or _grows(method)):
-        raise VHEError(
-            f"{name} cannot embed a vertex that was not there at training: leave it out of unseen."
-        )
+    """Raise `VHEError` for a method that cannot embed unseen vertices."""
+    if not (_reads_all_texts(method) or _is_inductive(method)):
+        raise VHEError(f"{name} cannot embed unseen vertices: remove it from --method")
 
 
 def fit_unseen(method: Method, test: UnseenTest) -> Method:
-    """Fit a method on the seen vertices and give it the texts of the unseen ones.
+    """Fit a method on the seen vertices and add the texts of the unseen ones.
 
-    The answer scores by the vertex numbers of ``test.network``. A method that ``reads_all_texts``,
-    as TF-IDF does, is given them at once, with the edges among seen vertices.
+    The fitted method scores vertex indices of ``test.network``. A transductive method with
+    ``reads_all_texts``, such as TF-IDF, is fitted on all texts and the edges among seen vertices.
     """
     check_unseen(type(method).__name__, method)
     if _reads_all_texts(method):
         return method.fit(test.network.with_edges(test.train.edges))
-    assert _grows(method)
+    assert _is_inductive(method)
     unseen = test.unseen
     method.fit(test.train).add_vertices(dict(zip(unseen.ids, unseen.texts, strict=True)))
     return method
 
 
 def evaluate_unseen(method: Method, test: UnseenTest) -> LinkScores:
-    """Fit a method as `fit_unseen` does, and score it on the edges of the unseen vertices.
+    """Fit a method by `fit_unseen` and score it on the edges of the unseen vertices.
 
     Parameters
     ----------
-    method : not fitted yet.
+    method : unfitted.
     test : from ``network.split_vertices``.
     """
     return evaluate(fit_unseen(method, test), test)
 
 
-# By name: a protocol could only be asked of a fitted method, as ``embedding_`` is a part of it.
-def _grows(method: Method) -> TypeGuard[GrowingMethod]:
+# Checked by name: ``embedding_``, a part of the protocol, exists only after fitting.
+def _is_inductive(method: Method) -> TypeGuard[InductiveMethod]:
     return hasattr(method, "add_vertices")
 
 

@@ -1,124 +1,111 @@
-"""Structure embeddings from the joint posterior: the graph prior met by the words of a model."""
+"""The posterior of all codes: the solution of one sparse linear system.
+
+With the prior of `prior.py` and the text codes m, the posterior of the codes z is Gaussian,
+
+    mean A⁻¹ Λ m,    covariance A⁻¹ in every dimension,    A = diag(Λ) + Laplacian(s).
+
+The mean is solved for all dimensions at once by preconditioned conjugate gradients. Gradients with
+respect to m solve the same system, because A is symmetric: ∂L/∂m = Λ A⁻¹ ∂L/∂z.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vhe.data.text import Corpus
-from vhe.graph.bound import graph_bound
-from vhe.graph.local_posterior import LocalPosterior
-from vhe.graph.prior import ROUNDS, ROUNDS_TRAINING, STRENGTH, GraphPrior, TextCodes, near_texts
-from vhe.pair.protocol import PairModel
+from vhe.runtime import native
+from vhe.runtime.sparse import csr_parts, multiply
 
-WHOLE = 10_000  # vertices up to which each step solves for all of them
-
-
-@dataclass(frozen=True)
-class MaskedPosterior:
-    """The posterior means of vertices without some links, and these links: what a step of training
-    reads and what it learns from."""
-
-    mean: Tensor  # (k, d)
-    links: Tensor  # (m, 2)
-    vertices: Tensor | None = None  # (k,) whose means they are, sorted; None is all
-    part: tuple[int, int] = (0, 1)  # k and n: of n parts of their ends, the k-th asks for partners
-    weight: float = 1.0  # of what these say, beside the pairs of a batch
-
-    def of(self, vertices: Tensor) -> Tensor:
-        """The means of some of the vertices."""
-        if self.vertices is None:
-            return self.mean[vertices]
-        return self.mean[torch.searchsorted(self.vertices, vertices.contiguous())]
+ITERATIONS = 12  # of conjugate gradients: relative error of about 1e-4
+TRAINING_ITERATIONS = 3  # in a training step: about 1e-2
+PROBES = 64  # random vectors for the variances
 
 
-class JointStructure:
-    """The posterior mean of every vertex, as a function of the word vectors of a `PairVAE`.
+class Posterior:
+    """A = diag(Λ) + Laplacian(s), and what is computed from it.
 
-    Near texts, the soft links, are those of the word vectors that the model starts with.
+    Attributes
+    ----------
+    weights : (n, n) s in compressed rows
+    precision : (n, 1) Λ
+    diagonal : (n, 1) of A
     """
 
-    def __init__(self, model: PairModel, corpus: Corpus) -> None:
-        self.model, self.corpus = model, corpus
-        self.codes = TextCodes(corpus, model.words.weight.device)
-        with torch.no_grad():
-            codes = self.codes(model.words.weight).cpu().numpy()
-        speaking = np.flatnonzero(~self.codes.silent)
-        pairs, cosine = near_texts(codes[speaking])
-        self.near = speaking[pairs], cosine
-        self.prior: GraphPrior | None = None
+    def __init__(self, weights: Tensor, precision: Tensor, diagonal: Tensor) -> None:
+        self.weights, self.precision, self.diagonal = weights, precision, diagonal
 
-    def use(
-        self, links: NDArray[np.int64], text_knn_weight: float, link_strength: float = STRENGTH
-    ) -> None:
-        """Couple the codes by these links (m, 2)."""
-        device = self.model.words.weight.device
-        self.prior = GraphPrior(
-            links, self.corpus.lengths, self.near, text_knn_weight, device, link_strength
-        )
-        self._local: LocalPosterior | None = None
+    @classmethod
+    def from_csr(
+        cls,
+        offsets: NDArray[np.int32],
+        columns: NDArray[np.int32],
+        weights: NDArray[np.float32],
+        precision: NDArray[np.float32],
+        *,
+        device: torch.device,
+    ) -> Self:
+        n = len(precision)
+        parts = (torch.from_numpy(part).to(device) for part in (offsets, columns, weights))
+        matrix = torch.sparse_csr_tensor(*parts, (n, n), check_invariants=False)
+        own = torch.from_numpy(precision).to(device).unsqueeze(1)
+        return cls(matrix, own, own + matrix @ torch.ones(n, 1, device=device))
 
-    @property
-    def local(self) -> LocalPosterior | None:
-        """What solves for a few vertices at a time, where there are many."""
-        assert self.prior is not None, "call use() first"
-        if self._local is None and len(self.corpus) > WHOLE:
-            self._local = LocalPosterior(self.prior, self.codes, self.model.structure.weight.data)
-        return self._local
+    def multiply(self, z: Tensor) -> Tensor:
+        """A z."""
+        return self.diagonal * z - multiply(self.weights, z)
 
-    def leaving_out(
-        self, numbers: NDArray[np.int64], readers: NDArray[np.int64] | None = None
-    ) -> MaskedPosterior:
-        """The posterior means without some links, and these links.
+    def solve(self, b: Tensor, iterations: int = ITERATIONS) -> Tensor:
+        """A⁻¹ b for each column of b (n, d), by conjugate gradients preconditioned by diag(A)."""
+        if native.is_available(b):
+            z, sizes = torch.empty_like(b), (torch.get_num_threads(), *b.shape, iterations)
+            diagonal, b = self.diagonal.contiguous(), b.contiguous()
+            native.call("solve", *sizes, *csr_parts(self.weights), diagonal, b, z)
+            return z
+        z = b / self.diagonal
+        residual = b - self.multiply(z)
+        scaled = residual / self.diagonal
+        direction, size = scaled.clone(), (residual * scaled).sum(dim=0)
+        for _ in range(iterations):
+            image = self.multiply(direction)
+            step = size / (direction * image).sum(dim=0).clamp(min=1e-30)
+            z.addcmul_(step, direction)
+            residual.addcmul_(step, image, value=-1)
+            torch.div(residual, self.diagonal, out=scaled)
+            size, before = (residual * scaled).sum(dim=0), size
+            direction = torch.addcmul(scaled, size / before.clamp(min=1e-30), direction)
+        return z
 
-        Where vertices are many, only those of the links and the ``readers`` are solved for.
+    def mean(self, codes: Tensor, iterations: int = ITERATIONS) -> Tensor:
+        """A⁻¹ Λ m for the text codes m (n, d), differentiable with respect to m."""
+        return self.solve_with_gradient(self.precision * codes, iterations)
+
+    def solve_with_gradient(self, b: Tensor, iterations: int) -> Tensor:
+        z = _Solution.apply(b, self, iterations)
+        assert isinstance(z, Tensor)
+        return z
+
+    def variance(self, seed: int, probes: int = PROBES) -> Tensor:
+        """The diagonal of A⁻¹, (n,): the mean of v ∘ A⁻¹v over random signs v (Hutchinson 1990).
+
+        It is limited to [1/A_ii, 1/Λ_i]: the values if all other codes, or none, were known.
         """
-        assert self.prior is not None, "call use() first"
-        device = self.model.words.weight.device
-        ends = self.prior.links[numbers]
-        links = torch.from_numpy(ends).to(device)
-        if self.local is None:
-            return MaskedPosterior(self.mean(numbers), links)
-        asked = np.unique(np.append(ends, [] if readers is None else readers).astype(np.int64))
-        mean = self.local.mean(asked, self.model.words.weight, numbers)
-        return MaskedPosterior(mean, links, torch.from_numpy(asked).to(device))
+        generator = torch.Generator().manual_seed(seed)
+        signs = torch.randint(2, (len(self.diagonal), probes), generator=generator) * 2.0 - 1
+        signs = signs.to(self.diagonal)
+        estimate = (signs * self.solve(signs)).mean(dim=1, keepdim=True)
+        return estimate.clamp(1 / self.diagonal, 1 / self.precision).squeeze(1)
 
-    def mean(
-        self, without: NDArray[np.int64] | None = None, rounds: int = ROUNDS_TRAINING
-    ) -> Tensor:
-        """The posterior means (n, d), without some links (by number) while training on them."""
-        assert self.prior is not None, "call use() first"
-        codes = self.codes(self.model.words.weight)
-        return self.prior.coupling(without).posterior_mean(codes, rounds)
 
-    @torch.no_grad()
-    def store(self, without: NDArray[np.int64] | None = None) -> None:
-        """Put the posterior means, without some links, into the model's table."""
-        self.model.structure.weight.copy_(self.mean(without, rounds=ROUNDS))
+class _Solution(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, b: Tensor, posterior: Posterior, iterations: int) -> Tensor:
+        ctx.posterior, ctx.iterations = posterior, iterations
+        return posterior.solve(b, iterations)
 
-    @torch.no_grad()
-    def renew(self, vertices: NDArray[np.int64]) -> None:
-        """Renew the means of some vertices in the table; of all of them, where these are few."""
-        if self.local is None:
-            self.store()
-        else:
-            self.leaving_out(np.zeros(0, np.int64), vertices)
-
-    @torch.no_grad()
-    def variance(self, seed: int) -> NDArray[np.float32]:
-        """The posterior variance of each number of a vertex: (n,)."""
-        assert self.prior is not None, "call use() first"
-        variance: NDArray[np.float32] = self.prior.coupling().variance(seed).cpu().numpy()
-        return variance
-
-    @torch.no_grad()
-    def bound(self, seed: int) -> dict[str, float]:
-        """The evidence lower bound of the means in the model's table, in nats a vertex."""
-        assert self.prior is not None, "call use() first"
-        codes = self.codes(self.model.words.weight)
-        mean, coupling = self.model.structure.weight, self.prior.coupling()
-        return graph_bound(codes, mean, coupling, seed).record()
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.posterior.solve(gradients[0], ctx.iterations), None, None

@@ -1,6 +1,7 @@
-/* The phrase-to-word alignment of pairs of texts, forward and back, as alignment.py says it.
+/* Phrase-to-word alignment of pairs of texts, forward and backward; the equations are in
+   pair/alignment.py.
 
-   One pair after the other: between its words and its weights nothing leaves the cache. */
+   Pairs are processed one at a time, so that intermediate results stay in the cache. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,19 +15,25 @@
 typedef struct {
     long pairs, dim, vocabulary, threads;
     const float *words;  /* (vocabulary, dim) */
-    const long *tokens;  /* (places,) of the first texts of all pairs, then of the second */
-    const long *first;   /* (2 pairs,) the first place of each text */
+    const long *tokens;  /* (positions,) of the first texts of all pairs, then of the second */
+    const long *first;   /* (2 pairs,) the first position of each text */
     const long *length;  /* (2 pairs,) up to the last word */
-    const long *table;   /* (pairs,) where M of each pair begins */
-    long kernels, width, longest; /* `longest` is a multiple of ALIGNED */
-    const float *kernel; /* (kernels, width, longest) */
+    const long *table;   /* (pairs,) the offset of M of each pair */
+    long sides, kernels, width, longest; /* `longest` is a multiple of ALIGNED */
+    const float *kernel; /* (sides, kernels, width, longest): U and V, or one for both */
     long tile, products; /* minimal filtering: y = A ((G g) * (B d)) */
     const float *to_outputs, *of_kernels, *of_rows; /* A, G and B */
     float *similarity;   /* M of every pair, (L_i, L_j up to ALIGNED) */
-    float *scores, *weights; /* (places,) tanh of the best, and its softmax */
-    int *winner;         /* (places,) which kernel */
-    float *texts;        /* (2 pairs, dim) what comes out */
+    float *scores, *weights; /* (positions,) tanh of the maximum over kernels, and its softmax */
+    int *winner;         /* (positions,) the kernel with the maximum */
+    float *texts;        /* (2 pairs, dim) the result */
 } Batch;
+
+/* The offset of the kernels of a side (0: first texts, 1: second texts). */
+static long kernels_of(const Batch *s, long side)
+{
+    return side % s->sides * s->kernels * s->width * s->longest;
+}
 
 /* ---- products of small matrices ---- */
 
@@ -92,18 +99,27 @@ static void transpose(const float *m, long by_row, long rows, long columns, floa
 
 /* ---- forward ---- */
 
-/* G g of all kernels: [kernels / WIDE][products][longest][WIDE]. What is beyond the last kernel
-   repeats the first, which never wins twice. */
+/* The number of floats that `transformed` gives for one side. */
+static long transformed_size(const Batch *s)
+{
+    return up(s->kernels, WIDE) * s->products * s->longest;
+}
+
+/* G g of all kernels: [sides][kernels / WIDE][products][longest][WIDE]. Beyond the last kernel of a
+   side the first is repeated, which never wins twice. */
 static float *transformed(const Batch *s)
 {
-    long chunks = up(s->kernels, WIDE) / WIDE;
-    float *packed = malloc(sizeof(float) * chunks * s->products * s->longest * WIDE);
+    long padded = up(s->kernels, WIDE);
+    float *packed = malloc(sizeof(float) * s->sides * transformed_size(s));
     if (!packed) return NULL;
 #pragma omp parallel for num_threads(s->threads)
-    for (long n = 0; n < chunks * WIDE; n++) {
-        const float *kernel = s->kernel + (n < s->kernels ? n : 0) * s->width * s->longest;
+    for (long k = 0; k < s->sides * padded; k++) {
+        long side = k / padded, n = k % padded;
+        const float *kernel = s->kernel + kernels_of(s, side)
+            + (n < s->kernels ? n : 0) * s->width * s->longest;
         for (long p = 0; p < s->products; p++) {
-            float *to = packed + ((n / WIDE) * s->products + p) * s->longest * WIDE + n % WIDE;
+            float *to = packed + side * transformed_size(s)
+                + ((n / WIDE) * s->products + p) * s->longest * WIDE + n % WIDE;
             for (long q = 0; q < s->longest; q++) {
                 float sum = 0;
                 for (long t = 0; t < s->width; t++)
@@ -201,7 +217,7 @@ static void convolve(const Batch *s, const float *packed, const float *m, long b
     }
 }
 
-/* w = softmax(tanh(best)) of the words of a text, and the text as w says. */
+/* w = softmax(tanh(best)) of the words of a text, and the sum of the words weighted by w. */
 static void weigh(const Batch *s, long text)
 {
     const long *tokens = s->tokens + s->first[text];
@@ -219,7 +235,7 @@ static void weigh(const Batch *s, long text)
     }
 }
 
-/* Room for one pair of the longest texts. */
+/* Working memory for one pair of the longest texts. */
 static float *room(const Batch *s)
 {
     long tiles = s->longest / s->tile + 1, dim = up(s->dim, LANES);
@@ -229,16 +245,16 @@ static float *room(const Batch *s)
     return aligned_alloc(64, up(sizeof(float) * floats, 64));
 }
 
-/* Whether there was memory enough. */
+/* Returns 0 if memory ran out. */
 int align(const Batch *s)
 {
     float *packed = transformed(s);
     int enough = 1;
 #pragma omp parallel num_threads(s->threads) reduction(&& : enough)
     {
-        float *turned_words = room(s), *turned = turned_words + s->dim * s->longest;
-        float *scratch = turned + s->longest * s->longest;
-        enough = packed && turned_words;
+        float *transposed_words = room(s), *transposed = transposed_words + s->dim * s->longest;
+        float *scratch = transposed + s->longest * s->longest;
+        enough = packed && transposed_words;
 #pragma omp for schedule(dynamic)
         for (long n = 0; n < s->pairs; n++) {
             if (!enough) continue;
@@ -251,31 +267,31 @@ int align(const Batch *s)
                 memcpy(words_i + a * s->dim, s->words + ti[a] * s->dim, sizeof(float) * s->dim);
             for (long b = 0; b < up(lj, LANES); b++) {
                 const float *word = s->words + (b < lj ? tj[b] : 0) * s->dim;
-                for (long c = 0; c < s->dim; c++) turned_words[c * by_j + b] = word[c];
+                for (long c = 0; c < s->dim; c++) transposed_words[c * by_j + b] = word[c];
             }
-            product(li, up(lj, LANES), s->dim, words_i, s->dim, 1, turned_words, by_j, m, by_j, 0);
-            transpose(m, by_j, li, lj, turned, by_i);
+            product(li, up(lj, LANES), s->dim, words_i, s->dim, 1, transposed_words, by_j, m, by_j, 0);
+            transpose(m, by_j, li, lj, transposed, by_i);
             convolve(s, packed, m, by_j, li, lj, scratch, s->scores + s->first[i],
                      s->winner + s->first[i]);
-            convolve(s, packed, turned, by_i, lj, li, scratch, s->scores + s->first[j],
-                     s->winner + s->first[j]);
+            convolve(s, packed + (s->sides - 1) * transformed_size(s), transposed, by_i, lj, li,
+                     scratch, s->scores + s->first[j], s->winner + s->first[j]);
             weigh(s, i);
             weigh(s, j);
         }
-        free(turned_words);
+        free(transposed_words);
     }
     free(packed);
     return enough;
 }
 
-/* ---- back ---- */
+/* ---- backward ---- */
 
-/* From the gradient of a text: what its winning kernels get (into to_kernels), and what M gets
-   (into to_m, which is zero). */
+/* From the gradient of a text: the gradients of its winning kernels (added to to_kernels) and of M
+   (added to to_m, which is zero before). */
 static void spread(const Batch *s, long text, const float *gradient, const float *m, long by_row,
                    long channels, float *to_m, float *to_kernels)
 {
-    long length = s->length[text], half = s->width / 2;
+    long length = s->length[text], half = s->width / 2, own = kernels_of(s, text / s->pairs);
     const float *score = s->scores + s->first[text], *weight = s->weights + s->first[text];
     const int *winner = s->winner + s->first[text];
     float to_weight[length + 1], mean = 0;
@@ -293,7 +309,7 @@ static void spread(const Batch *s, long text, const float *gradient, const float
     for (long a = 0; a < length; a++) {
         float to_best = weight[a] * (to_weight[a] - mean) * (1 - score[a] * score[a]);
         for (long t = 0; t < s->width; t++) {
-            long row = a + t - half, place = (winner[a] * s->width + t) * s->longest;
+            long row = a + t - half, place = own + (winner[a] * s->width + t) * s->longest;
             if (row < 0 || row >= length) continue;
             const float *kernel = s->kernel + place, *from = m + row * by_row;
             float *to = to_kernels + place, *into = to_m + row * by_row;
@@ -305,7 +321,7 @@ static void spread(const Batch *s, long text, const float *gradient, const float
     }
 }
 
-/* The words of a text, in rows of `dim` floats, and what they get from the text itself. */
+/* The words of a text, in rows of `dim` floats, and their gradients from the weighted sum. */
 static void words_of(const Batch *s, long text, long dim, const float *gradient, float *words,
                      float *to_each)
 {
@@ -320,10 +336,10 @@ static void words_of(const Batch *s, long text, long dim, const float *gradient,
     }
 }
 
-/* What the words of a thread's pairs get: a row for each that occurs there. */
+/* The gradients of the words in a thread's pairs: one row for each word that occurs there. */
 typedef struct {
     long count;
-    int *row;   /* (vocabulary,) which one it is, or -1 */
+    int *row;   /* (vocabulary,) the row of a word, or -1 */
     float *sum; /* (count, dim up to ALIGNED) */
 } Sums;
 
@@ -354,8 +370,8 @@ static void add(const Batch *s, long text, long dim, const float *to_each, Sums 
     }
 }
 
-/* Which thread takes each pair: the one with the least to do so far. As each sums what its pairs
-   give, that must not depend on who is faster. */
+/* Which thread takes each pair: the one with the least work so far. The assignment is fixed because
+   each thread sums the gradients of its pairs: the result must not depend on timing. */
 static int *owners(const Batch *s)
 {
     int *owner = malloc(sizeof(int) * s->pairs);
@@ -372,9 +388,8 @@ static int *owners(const Batch *s)
     return owner;
 }
 
-/* The gradients of words (vocabulary, dim) and kernels (threads, kernels, width, longest), of which
-   the second is zero before, from that of the texts (2 pairs, dim). Whether there was memory
-   enough. */
+/* The gradients of words (vocabulary, dim) and kernels (threads, sides, kernels, width, longest; zero
+   before) from that of the texts (2 pairs, dim). Returns 0 if memory ran out. */
 int align_back(const Batch *s, const float *gradient, float *to_words, float *to_kernels)
 {
     long dim = up(s->dim, ALIGNED);
@@ -383,10 +398,11 @@ int align_back(const Batch *s, const float *gradient, float *to_words, float *to
 #pragma omp parallel for num_threads(s->threads) reduction(&& : enough)
     for (long me = 0; me < s->threads; me++) {
         float *words_i = malloc(sizeof(float) * s->longest * (4 * dim + 3 * s->longest));
-        float *words_j = words_i + s->longest * dim, *turned = words_j + s->longest * dim;
-        float *to_m = turned + s->longest * s->longest, *to_turned = to_m + s->longest * s->longest;
-        float *to_i = to_turned + s->longest * s->longest, *to_j = to_i + s->longest * dim;
-        float *mine = to_kernels + me * s->kernels * s->width * s->longest;
+        float *words_j = words_i + s->longest * dim, *transposed = words_j + s->longest * dim;
+        float *to_m = transposed + s->longest * s->longest;
+        float *to_transposed = to_m + s->longest * s->longest;
+        float *to_i = to_transposed + s->longest * s->longest, *to_j = to_i + s->longest * dim;
+        float *mine = to_kernels + me * s->sides * s->kernels * s->width * s->longest;
         enough = sums && owner && words_i && prepare(s, dim, sums + me);
         for (long n = 0; enough && n < s->pairs; n++) {
             if (owner[n] != me) continue;
@@ -394,13 +410,13 @@ int align_back(const Batch *s, const float *gradient, float *to_words, float *to
             long by_i = up(li, ALIGNED), by_j = up(lj, ALIGNED);
             const float *m = s->similarity + s->table[n];
             const float *of_i = gradient + i * s->dim, *of_j = gradient + j * s->dim;
-            transpose(m, by_j, li, lj, turned, by_i);
+            transpose(m, by_j, li, lj, transposed, by_i);
             memset(to_m, 0, sizeof(float) * li * by_j);
-            memset(to_turned, 0, sizeof(float) * lj * by_i);
+            memset(to_transposed, 0, sizeof(float) * lj * by_i);
             spread(s, i, of_i, m, by_j, up(lj, LANES), to_m, mine);
-            spread(s, j, of_j, turned, by_i, up(li, LANES), to_turned, mine);
+            spread(s, j, of_j, transposed, by_i, up(li, LANES), to_transposed, mine);
             for (long a = 0; a < li; a++)
-                for (long b = 0; b < lj; b++) to_m[a * by_j + b] += to_turned[b * by_i + a];
+                for (long b = 0; b < lj; b++) to_m[a * by_j + b] += to_transposed[b * by_i + a];
             words_of(s, i, dim, of_i, words_i, to_i);
             words_of(s, j, dim, of_j, words_j, to_j);
             product(li, dim, lj, to_m, by_j, 1, words_j, dim, to_i, dim, 1);

@@ -1,4 +1,4 @@
-/* Products with a sparse matrix in compressed rows, and the solution of A z = b (graph_prior.py).
+/* Products with a sparse matrix in compressed rows, and the solution of A z = b (runtime/sparse.py, graph/posterior.py).
 
    A thread takes rows, or columns of z, of its own, so that no sum depends on how many there are. */
 
@@ -58,7 +58,7 @@ int sparse_product(long threads, long rows, long dim, const int *starts, const i
 
 /* out (width, dim) = the transpose of the sparse matrix (rows, width) times dense (rows, dim). Whether
    there was memory enough. */
-int sparse_product_turned(long threads, long rows, long dim, long width, const int *starts,
+int sparse_product_transposed(long threads, long rows, long dim, long width, const int *starts,
                           const int *columns, const float *values, const float *dense, float *out)
 {
     long entries = starts[rows];

@@ -6,80 +6,97 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
-from vhe.config import VHEConfig
+from vhe.config import PairVHEConfig
 from vhe.data.text import PADDING
-from vhe.runtime import native as compiled
-from vhe.runtime.sparse import product, sparse_rows
+from vhe.pair.integrator import text_code
 
 
 def pool(words: Tensor, texts: Sequence[Tensor], how: str) -> Tensor:
-    """The word vectors of texts (batch, L) of tokens pooled, part after part: (pairs, d).
+    """The pooled word vectors of texts (batch, L) of tokens, the parts concatenated: (pairs, d).
 
-    ``words`` (V, d) are the vectors of the tokens; a text without a word gives zero.
+    "max" is the maximum of each dimension; "mean" the mean over distinct words with the weights
+    1 + log count. ``words`` (V, d) are the vectors of the tokens; an empty text gives zero.
     """
-    widths = np.repeat([t.shape[1] for t in texts], [len(t) for t in texts])
-    tokens = torch.cat([t.flatten() for t in texts])
-    if how == "mean" and compiled.is_available(words):  # in a third of the time
-        speaks = np.flatnonzero(tokens != PADDING)
-        starts = np.searchsorted(speaks, np.append(0, np.cumsum(widths)))
-        lengths = np.diff(starts)
-        share = np.repeat(1 / np.maximum(lengths, 1), lengths)
-        each = share, tokens.numpy()[speaks], starts
-        rows = csr_array(each, shape=(len(widths), len(words)))
-        return product(sparse_rows(rows, tokens.device), words)
-    begin = torch.from_numpy(np.cumsum(widths) - widths).to(tokens.device)
-    return embedding_bag(tokens, words, begin, mode=how, padding_idx=PADDING)
+    if how == "max":
+        widths = np.repeat([t.shape[1] for t in texts], [len(t) for t in texts])
+        start = torch.from_numpy(np.cumsum(widths) - widths).to(words.device)
+        tokens = torch.cat([t.flatten() for t in texts])
+        return embedding_bag(tokens, words, start, mode="max", padding_idx=PADDING)
+    parts = [_distinct_words(t.cpu().numpy()) for t in texts]
+    lengths, tokens, weights = (
+        torch.from_numpy(np.concatenate(arrays)).to(words.device)
+        for arrays in zip(*parts, strict=True)
+    )
+    return embedding_bag(
+        tokens,
+        words,
+        lengths.cumsum(0) - lengths,
+        mode="sum",
+        per_sample_weights=weights.to(words.dtype),
+    )
+
+
+def _distinct_words(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number of distinct words of each text (batch, L), the words, and their weights."""
+    ordered = np.sort(tokens, axis=1)
+    changes = ordered[:, 1:] != ordered[:, :-1]
+    first = np.flatnonzero(np.pad(changes, ((0, 0), (1, 0)), constant_values=True))
+    count = np.diff(first, append=tokens.size)
+    word = ordered.ravel()[first]
+    first, count, word = (array[word != PADDING] for array in (first, count, word))
+    text, weight = first // tokens.shape[1], 1 + np.log(count)
+    total = np.bincount(text, weight, minlength=len(tokens))
+    return np.bincount(text, minlength=len(tokens)), word, weight / total[text]
 
 
 class Decoding(nn.Module):
-    """f(z): an MLP with one tanh layer, added to z itself where the codes start as texts."""
+    """f(z): an MLP with one tanh layer; in a residual model it is added to D z, initially D = I."""
 
-    def __init__(self, config: VHEConfig) -> None:
+    def __init__(self, config: PairVHEConfig) -> None:
         super().__init__()
         self.hidden = nn.Linear(config.latent_dim, config.hidden_dim)
         self.out = nn.Linear(config.hidden_dim, config.word_dim)
-        self.straight: nn.Linear | None = None
+        self.linear: nn.Linear | None = None
         if config.residual:
-            self.straight = nn.Linear(config.latent_dim, config.word_dim)
+            self.linear = nn.Linear(config.latent_dim, config.word_dim, bias=False)
 
-    def start(self) -> None:
-        if self.straight is not None:
-            nn.init.eye_(self.straight.weight)
+    @torch.no_grad()
+    def initialise(self) -> None:
+        if self.linear is not None:
+            nn.init.eye_(self.linear.weight)
             nn.init.zeros_(self.out.weight)
 
     def forward(self, z: Tensor) -> Tensor:
         decoded: Tensor = self.out(torch.tanh(self.hidden(z)))
-        return decoded if self.straight is None else decoded + self.straight(z)
+        return decoded if self.linear is None else decoded + self.linear(z)
 
 
 class GaussianDecoder(nn.Module):
-    """log p(x | z) = -precision · ||target - f(z)||².
+    """log p(x | z) = -ρ · ||target - f(z)||².
 
-    The target is the pooled word vectors. When it is fixed it is centred and brought to the scale
-    of the prior, and passes no gradient on: the cheapest way to reconstruct it is to shrink it.
+    The target is the pooled word vectors; if it is fixed, the text code m of them (see
+    `integrator`), through which no gradient passes: the cheapest way to reconstruct a target that
+    is learned is to shrink it.
     """
 
-    center: Tensor
-    scale: Tensor
+    centre: Tensor
 
-    def __init__(self, config: VHEConfig) -> None:
+    def __init__(self, config: PairVHEConfig) -> None:
         super().__init__()
         self.how, self.fixed, self.precision = config.target, config.fixed_target, config.precision
         self.decoding = Decoding(config)
-        self.register_buffer("center", torch.zeros(config.word_dim))
-        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("centre", torch.zeros(config.word_dim))
 
     def target(self, words: Tensor, texts: Sequence[Tensor]) -> Tensor:
         if not self.fixed:
             return pool(words, texts, self.how)
-        return (pool(words.detach(), texts, self.how) - self.center) / self.scale
+        return text_code(pool(words.detach(), texts, self.how), self.centre)
 
     def log_likelihood(self, z: Tensor, words: Tensor, texts: Sequence[Tensor]) -> Tensor:
-        """Of texts (batch, L) of tokens, which come in parts as z (pairs, d) does not: (pairs,)."""
+        """Of texts (batch, L) of tokens, in parts, given their codes z (pairs, d): (pairs,)."""
         error = self.target(words, texts) - self.decoding(z)
         return -self.precision * error.square().sum(dim=1)
 
@@ -87,19 +104,19 @@ class GaussianDecoder(nn.Module):
 class MultinomialDecoder(nn.Module):
     """log p(x | z) = Σ over the words of a text of log softmax(f(z) E^T + b), E the words."""
 
-    def __init__(self, config: VHEConfig, vocabulary: int) -> None:
+    def __init__(self, config: PairVHEConfig, vocabulary: int) -> None:
         super().__init__()
         self.decoding = Decoding(config)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
     def log_likelihood(self, z: Tensor, words: Tensor, texts: Sequence[Tensor]) -> Tensor:
-        """Of texts (batch, L) of tokens, which come in parts as z (pairs, d) does not: (pairs,)."""
-        if len(words) == 1:  # no text has a word
+        """Of texts (batch, L) of tokens, in parts, given their codes z (pairs, d): (pairs,)."""
+        if len(words) == 1:  # an empty vocabulary
             return z.new_zeros(len(z))
         logits = self.decoding(z) @ words[PADDING + 1 :].T + self.bias  # (pairs, V)
-        chances = torch.log_softmax(logits, dim=1).split([len(tokens) for tokens in texts])
+        log_p = torch.log_softmax(logits, dim=1).split([len(tokens) for tokens in texts])
         parts = [
-            (chance.gather(1, (tokens - 1).clamp(min=0)) * (tokens != PADDING)).sum(dim=1)
-            for chance, tokens in zip(chances, texts, strict=True)
+            (part.gather(1, (tokens - 1).clamp(min=0)) * (tokens != PADDING)).sum(dim=1)
+            for part, tokens in zip(log_p, texts, strict=True)
         ]
         return torch.cat(parts)

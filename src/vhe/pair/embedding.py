@@ -1,7 +1,7 @@
-"""From a trained pair model to vectors: local embeddings of a pair, global ones of a vertex.
+"""Embeddings of a trained pair model: local ones of a pair, global ones of a vertex.
 
 Section 3.3 of the paper. The global embedding of v_i is the average over contexts v_j of the local
-posterior q(z_i | x_i, x_j, w_ij): exactly, over all j, or by Monte Carlo over some of them.
+posterior q(z_i | x_i, x_j, w_ij): over all j, or over a random sample of them (Monte Carlo).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vhe.data.sampling import LinkSet, Pairs, length_buckets, longer_first, stream
+from vhe.data.sampling import LinkSet, Pairs, length_buckets, random_stream
 from vhe.data.text import Corpus
 from vhe.pair.integrator import PairPosterior
 from vhe.pair.model import TextPairs, joined
 from vhe.pair.protocol import PairModel
-from vhe.runtime import process_group as distributed
+from vhe.runtime import process_group
 
-PAIRS_AT_A_TIME = 4096  # sorted by length together
-AREA = 1 << 16  # entries of the similarity tables that are computed at a time
+PAIRS_AT_ONCE = 4096  # pairs that are sorted by length together
+BUCKET_AREA = 1 << 16  # entries of the similarity matrices of a bucket
 
 Vectors = NDArray[np.float32]
 Vertices = NDArray[np.int64]
@@ -30,7 +30,7 @@ Vertices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class LocalEmbedding:
-    """Mean and variance of z_i beside v_j and of z_j beside v_i, each (m, d)."""
+    """Mean and variance of z_i in the context v_j and of z_j in the context v_i, each (m, d)."""
 
     mean_i: Vectors
     mean_j: Vectors
@@ -50,28 +50,19 @@ class GlobalEmbedding:
 def local_embedding(
     model: PairModel, corpus: Corpus, links: LinkSet, i: Vertices, j: Vertices
 ) -> LocalEmbedding:
-    """The posterior of each pair; the edge of a pair that is no known link counts as unknown."""
+    """The posterior of each pair; the edge of a pair that is not a known link is unknown."""
     linked = links.linked(i, j)
     pairs = Pairs(i, j, linked.astype(np.float32), linked)
-    pairs, swapped = longer_first(pairs, corpus.lengths)
     device = model.words.weight.device
-    # mean and variance of the longer and of the shorter text: (4, m, d)
     found = np.empty((4, len(i), model.config.latent_dim), dtype=np.float32)
-    buckets = list(length_buckets(pairs, corpus.lengths, AREA))
+    buckets = list(length_buckets(pairs, corpus.lengths, BUCKET_AREA))
     batch = [TextPairs.of(pairs[rows], corpus, device) for rows in buckets]
     if batch:
-        found[:, np.concatenate(buckets)] = _margins(model.infer(batch).posterior, batch).cpu()
-    back = swapped[:, None]
-    mean, other_mean, variance, other_variance = found
-    return LocalEmbedding(
-        np.where(back, other_mean, mean),
-        np.where(back, mean, other_mean),
-        np.where(back, other_variance, variance),
-        np.where(back, variance, other_variance),
-    )
+        found[:, np.concatenate(buckets)] = _marginals(model.infer(batch).posterior, batch).cpu()
+    return LocalEmbedding(*found)
 
 
-def _margins(q: PairPosterior, batch: Sequence[TextPairs]) -> Tensor:
+def _marginals(q: PairPosterior, batch: Sequence[TextPairs]) -> Tensor:
     """Means of z_i and z_j, then their variances, of the mixture w q1 + (1-w) q0: (4, m, d)."""
     known, links = joined(batch, "known"), joined(batch, "links")
     share = torch.where(known, links, torch.sigmoid(q.link_logit)).unsqueeze(1)
@@ -99,55 +90,68 @@ def global_embedding(
     *,
     contexts: int | None,
     seed: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> GlobalEmbedding:
     """The average over contexts of the local embeddings, and its variance.
 
-    ``contexts`` None is exact (all other vertices, quadratic in time); otherwise each vertex
-    meets that many others at random. The variance is that of the mixture of the local posteriors,
-    by the law of total variance: the mean of the variances and the variance of the means.
-    Several processes (`train.distributed`) share the contexts.
+    ``contexts`` None takes all other vertices (quadratic time), otherwise each vertex has that many
+    random contexts. The variance is that of the mixture of the local posteriors, by the law of
+    total variance: the mean of the variances plus the variance of the means. Several processes
+    share the pairs. ``progress`` is called with the pieces done and their number.
     """
     n, d = len(corpus), model.config.latent_dim
     total = np.zeros((2, n, d), dtype=np.float64)  # of z and of z²
-    met = np.zeros(n, dtype=np.int64)
+    count = np.zeros(n, dtype=np.int64)
     alone = [(np.zeros(1, np.int64),) * 2]
+    pieces = context_pieces(n, contexts)
     for done, (i, j) in enumerate(context_pairs(n, contexts, seed) if n > 1 else alone):
-        if done % distributed.size() != distributed.rank():
-            continue  # another process does it
-        local = local_embedding(model, corpus, links, i, j)
-        for at, mean, variance in (
-            (i, local.mean_i, local.variance_i),
-            (j, local.mean_j, local.variance_j),
-        ):
-            total[0, at] += mean  # no vertex comes twice on one side of these pairs
-            total[1, at] += variance + mean.astype(np.float64) ** 2
-            met[at] += 1
+        if done % process_group.size() == process_group.rank():
+            local = local_embedding(model, corpus, links, i, j)
+            for vertices, mean, variance in (
+                (i, local.mean_i, local.variance_i),
+                (j, local.mean_j, local.variance_j),
+            ):
+                total[0, vertices] += mean  # no vertex occurs twice on one side of these pairs
+                total[1, vertices] += variance + mean.astype(np.float64) ** 2
+                count[vertices] += 1
         if progress:
-            progress(done + 1)
-    mean, square = distributed.summed(total) / np.maximum(distributed.summed(met), 1)[:, None]
+            progress(done + 1, pieces)
+    total, count = process_group.all_reduce(total), process_group.all_reduce(count)
+    mean, square = total / np.maximum(count, 1)[:, None]
     return GlobalEmbedding(
         mean.astype(np.float32), np.maximum(square - mean**2, 0).astype(np.float32)
     )
 
 
 def context_pairs(n: int, contexts: int | None, seed: int) -> Iterator[tuple[Vertices, Vertices]]:
-    """Pairs in which each of n vertices meets ``contexts`` (even) others, or all of them (None).
+    """Pairs in which each of n vertices has ``contexts`` (even) others, or all others (None).
 
-    The vertices stand in a random circle and each meets those 1, 2, … places further on; a pair
-    is_available both of its ends.
+    The vertices are arranged in a random circle, and each is paired with those 1, 2, … positions
+    after it: each vertex is as often the first as the second of a pair.
     """
-    ring = stream(seed, 4).permutation(n)
-    reach = (n - 1) // 2 if contexts is None else min((contexts + 1) // 2, (n - 1) // 2)
+    ring = random_stream(seed, 4).permutation(n)
+    reach, opposite = _reach(n, contexts)
     for shift in range(1, reach + 1):
         yield from _pieces(ring, np.roll(ring, -shift))
-    if n % 2 == 0 and (contexts is None or contexts >= n - 1):
-        yield from _pieces(ring[: n // 2], ring[n // 2 :])  # those who stand opposite
+    if opposite:
+        yield from _pieces(ring[: n // 2], ring[n // 2 :])
+
+
+def context_pieces(n: int, contexts: int | None) -> int:
+    """Number of pieces that `context_pairs` yields."""
+    reach, opposite = _reach(n, contexts)
+    return reach * -(-n // PAIRS_AT_ONCE) + opposite * -(-(n // 2) // PAIRS_AT_ONCE) or 1
+
+
+def _reach(n: int, contexts: int | None) -> tuple[int, bool]:
+    """How far a vertex is paired along the circle, and whether also with the opposite one."""
+    reach = (n - 1) // 2 if contexts is None else min((contexts + 1) // 2, (n - 1) // 2)
+    return reach, n % 2 == 0 and (contexts is None or contexts >= n - 1)
 
 
 def _pieces(i: Vertices, j: Vertices) -> Iterator[tuple[Vertices, Vertices]]:
-    for start in range(0, len(i), PAIRS_AT_A_TIME):
-        yield i[start : start + PAIRS_AT_A_TIME], j[start : start + PAIRS_AT_A_TIME]
+    for start in range(0, len(i), PAIRS_AT_ONCE):
+        yield i[start : start + PAIRS_AT_ONCE], j[start : start + PAIRS_AT_ONCE]
 
 
 def embedding_of(
@@ -159,18 +163,18 @@ def embedding_of(
     contexts: int,
     seed: int,
 ) -> Vectors:
-    """The mean code of some vertices as their global embedding has it: (k, d).
+    """The mean codes of some vertices, as in the global embedding: (k, d).
 
-    For a few vertices of a large network. An average is over ``contexts`` others at random; the
-    same seed meets the same.
+    For a few vertices of a large network: an average over ``contexts`` random others, in which a
+    vertex is in turn the first and the second of a pair. The same seed draws the same contexts.
     """
-    if model.config.embeds_jointly:
-        rows: Vectors = model.structure.weight[torch.from_numpy(vertices)].detach().cpu().numpy()
-        return rows
     n = len(corpus)
     total = np.zeros((len(vertices), model.config.latent_dim), dtype=np.float32)
-    rng = stream(seed, 6)
-    for _ in range(contexts):
-        others = (vertices + rng.integers(1, max(n, 2), len(vertices))) % n  # never itself
-        total += local_embedding(model, corpus, links, vertices, others).mean_i
+    rng = random_stream(seed, 6)
+    for number in range(contexts):
+        others = (vertices + rng.integers(1, max(n, 2), len(vertices))) % n  # never the vertex
+        if number % 2 == 0:
+            total += local_embedding(model, corpus, links, vertices, others).mean_i
+        else:
+            total += local_embedding(model, corpus, links, others, vertices).mean_j
     return total / np.float32(contexts)

@@ -1,4 +1,4 @@
-"""The homophilic prior: two linked vertices have correlated latent codes.
+"""The homophilic prior: the latent codes of linked vertices are correlated.
 
 Section 3.1 and appendix A of the paper. For a linked pair and each latent dimension
 
@@ -17,14 +17,14 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
 GAMMA_MOST = 0.999  # keeps log(1 - γ²) finite
-LOG_VARIANCE = (-10.0, 4.0)  # the range of log σ²
+LOG_VARIANCE = (-10.0, 4.0)  # range of log σ²
 
 
 @dataclass(frozen=True)
 class PairGaussian:
-    """A Gaussian over the codes (z_i, z_j) of a pair, for each dimension on its own.
+    """A Gaussian over the codes (z_i, z_j) of a pair, independent across dimensions.
 
-    All tensors are (batch, d); ``gamma`` is the correlation, None where there is none (q0).
+    All tensors are (batch, d); ``gamma`` is the correlation, None for q0.
     """
 
     mean_i: Tensor
@@ -58,11 +58,11 @@ def kl_to_prior(q: PairGaussian, homophily: float) -> Tensor:
     ½ Σ_d [ log(1-λ²) - log(1-γ²) - log σ_i² - log σ_j² - 2
             + (σ_i² + σ_j² - 2λγσ_iσ_j)/(1-λ²) + (μ_i² + μ_j² - 2λμ_iμ_j)/(1-λ²) ]
 
-    Both fractions are written as a squared difference and a rest without cancellation, so that
+    Both fractions are written as a squared difference and a remainder without cancellation, so that
     they stay exact when λ is near 1 and the two codes agree. KL(q0 || p0) is the case λ = γ = 0.
     """
     lam = float(homophily)
-    if q.gamma is None and lam == 0:  # the same in fewer operations
+    if q.gamma is None and lam == 0:  # the same formula in fewer operations
         codes = (q.mean_i, q.log_variance_i), (q.mean_j, q.log_variance_j)
         each = [(mean.square() + value.exp() - value - 1).sum(dim=1) for mean, value in codes]
         return (each[0] + each[1]) / 2
@@ -77,7 +77,7 @@ def kl_to_prior(q: PairGaussian, homophily: float) -> Tensor:
 
 
 def kl_bernoulli(logit: Tensor, prior: float) -> Tensor:
-    """KL(Bernoulli(π) || Bernoulli(π_0)) with π = sigmoid(logit), safe at both ends."""
+    """KL(Bernoulli(π) || Bernoulli(π_0)) with π = sigmoid(logit), finite for any logit."""
     prior_logit = torch.logit(torch.tensor(prior, dtype=logit.dtype, device=logit.device))
     yes, no = torch.sigmoid(logit), torch.sigmoid(-logit)
     return yes * (logsigmoid(logit) - logsigmoid(prior_logit)) + no * (
@@ -86,7 +86,7 @@ def kl_bernoulli(logit: Tensor, prior: float) -> Tensor:
 
 
 def limited_gamma(logit: Tensor) -> Tensor:
-    """γ in [0, 1), from an unbounded number."""
+    """γ in [0, 1) from an unbounded value."""
     return GAMMA_MOST * torch.sigmoid(logit)
 
 

@@ -1,4 +1,4 @@
-"""The phrase-to-word alignment by `alignment.c`: what it reads and writes, as tensors."""
+"""The phrase-to-word alignment by `native/alignment.c`: its arguments as tensors."""
 
 from __future__ import annotations
 
@@ -11,33 +11,42 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from vhe.pair.filtering import Filtering
+from vhe.pair.filtering import filtering
 from vhe.pair.packed_tokens import PackedTokens, Texts
-from vhe.runtime import native as compiled
+from vhe.runtime import native
 
 ALIGNED, MOST_PRODUCTS = 16, 16  # as in alignment.c
 
 
-def is_available(words: Tensor, filtering: Filtering) -> bool:
-    """Whether alignment.c is there for such words and kernels."""
-    return compiled.is_available(words) and len(filtering.of_rows) <= MOST_PRODUCTS
+def is_available(words: Tensor, kernels: Tensor) -> bool:
+    """Whether alignment.c can be used for such words and kernels."""
+    return native.is_available(words) and filtering(kernels.shape[2]).products <= MOST_PRODUCTS
+
+
+def align(
+    words: Tensor, kernels: Tensor, parts: Sequence[Texts]
+) -> tuple[Tensor, Tensor, list[Texts]]:
+    """x~_i and x~_j of all pairs, and the weights of each part; as `alignment.align`."""
+    batch = PackedPairs(words.detach(), kernels.detach(), parts)
+    text_i, text_j = _Align.apply(words, kernels, batch)
+    return text_i, text_j, batch.split(batch.tensors["weights"])
 
 
 _NUMBERS = {
     *("pairs", "dim", "vocabulary", "threads"),
-    *("kernels", "width", "longest", "tile", "products"),
+    *("sides", "kernels", "width", "longest", "tile", "products"),
 }
 
 
 class _Batch(ctypes.Structure):
-    """What the functions read and write, in the order of alignment.c; tensors by their address."""
+    """The fields in the order of alignment.c; tensors are passed by address."""
 
     _fields_ = tuple(
         (name, ctypes.c_long if name in _NUMBERS else ctypes.c_void_p)
         for name in (
             *("pairs", "dim", "vocabulary", "threads"),
             *("words", "tokens", "first", "length", "table"),
-            *("kernels", "width", "longest", "kernel"),
+            *("sides", "kernels", "width", "longest", "kernel"),
             *("tile", "products", "to_outputs", "of_kernels", "of_rows"),
             *("similarity", "scores", "weights", "winner", "texts"),
         )
@@ -45,73 +54,67 @@ class _Batch(ctypes.Structure):
 
 
 class PackedPairs(PackedTokens):
-    """The places of a batch as alignment.c wants them."""
+    """A batch as alignment.c reads it, with room for its results."""
 
-    def __init__(
-        self, words: Tensor, kernels: Tensor, parts: Sequence[Texts], filtering: Filtering
-    ) -> None:
+    def __init__(self, words: Tensor, kernels: Tensor, parts: Sequence[Texts]) -> None:
         super().__init__(parts)
-        words, kernels = words.detach(), kernels.detach()
-        places, pairs = len(self.tokens), len(self.first) // 2
+        matrices = filtering(kernels.shape[2])
+        positions, pairs = len(self.tokens), len(self.first) // 2
         longest = _up(int(self.length.max()))
-        area = self.length[:pairs] * _up(self.length[pairs:])  # of M of each pair, as rows
+        area = self.length[:pairs] * _up(self.length[pairs:])  # of M of each pair
         self.numbers = {
             "pairs": pairs,
             "dim": words.shape[1],
             "vocabulary": len(words),
             "threads": torch.get_num_threads(),
-            "kernels": len(kernels),
-            "width": kernels.shape[1],
+            "sides": len(kernels),
+            "kernels": kernels.shape[1],
+            "width": kernels.shape[2],
             "longest": longest,
-            "tile": filtering.tile,
-            "products": len(filtering.of_rows),
+            "tile": matrices.tile,
+            "products": matrices.products,
         }
-        cut = kernels[:, :, :longest]
-        self.weights = words.new_zeros(places)
+        cut = kernels[..., :longest]
         self.tensors = {
             "words": words.contiguous(),
             "tokens": self.tokens.long(),
             "first": torch.from_numpy(self.first),
             "length": torch.from_numpy(self.length),
             "table": torch.from_numpy(np.cumsum(area) - area),
-            "kernel": pad(cut, (0, longest - cut.shape[2])).contiguous(),
-            "to_outputs": filtering.to_outputs.contiguous(),
-            "of_kernels": filtering.of_kernels.contiguous(),
-            "of_rows": filtering.of_rows.contiguous(),
+            "kernel": pad(cut, (0, longest - cut.shape[3])).contiguous(),
+            "to_outputs": matrices.to_outputs,
+            "of_kernels": matrices.of_kernels,
+            "of_rows": matrices.of_rows,
             "similarity": words.new_empty(int(area.sum())),
-            "scores": words.new_empty(places),
-            "weights": self.weights,
-            "winner": torch.empty(places, dtype=torch.int32),
+            "scores": words.new_empty(positions),
+            "weights": words.new_zeros(positions),
+            "winner": torch.empty(positions, dtype=torch.int32),
             "texts": words.new_zeros(2 * pairs, words.shape[1]),
         }
 
     def call(self, name: str, *more: Tensor) -> None:
-        """Let a function of alignment.c work on this batch."""
+        """Call a function of alignment.c with this batch."""
         addresses = {key: tensor.data_ptr() for key, tensor in self.tensors.items()}
-        compiled.call(name, _Batch(**self.numbers, **addresses), *more)
+        native.call(name, _Batch(**self.numbers, **addresses), *more)
 
 
-class Align(torch.autograd.Function):
+class _Align(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, words: Tensor, kernels: Tensor, places: PackedPairs) -> Texts:
-        places.call("align")
-        ctx.save_for_backward(words, kernels)
-        ctx.places = places
-        text_i, text_j = places.tensors["texts"].chunk(2)
+    def forward(ctx: Any, words: Tensor, kernels: Tensor, batch: PackedPairs) -> Texts:
+        batch.call("align")
+        ctx.batch, ctx.shape = batch, kernels.shape
+        text_i, text_j = batch.tensors["texts"].chunk(2)
         return text_i, text_j
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        words, kernels = ctx.saved_tensors
-        places = ctx.places
-        gradient, to_words = torch.cat(gradients), torch.empty_like(words)
-        kernel = places.tensors["kernel"]
-        to_kernels = kernel.new_zeros(places.numbers["threads"], *kernel.shape)
-        places.call("align_back", gradient, to_words, to_kernels)
-        summed = torch.zeros_like(kernels)
-        longest = min(kernels.shape[2], kernel.shape[2])
-        summed[:, :, :longest] = to_kernels.sum(0)[:, :, :longest]
-        return to_words, summed, None
+        batch: PackedPairs = ctx.batch
+        to_words, kernel = torch.empty_like(batch.tensors["words"]), batch.tensors["kernel"]
+        to_kernels = kernel.new_zeros(batch.numbers["threads"], *kernel.shape)
+        batch.call("align_back", torch.cat(gradients), to_words, to_kernels)
+        longest = min(ctx.shape[3], kernel.shape[3])
+        summed = to_kernels.sum(0)[..., :longest]
+        return to_words, pad(summed, (0, ctx.shape[3] - longest)), None
 
 
 def _up(count: Any) -> Any:

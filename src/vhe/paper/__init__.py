@@ -1,1 +1,1 @@
-"""The tables of the paper: its figures, the experiments behind them, and ours beside them."""
+"""Reproduction of the paper: its published results, the grid of experiments, and the report."""

@@ -1,5 +1,5 @@
-"""The paper's figures, drawn from our results: AUC by share of edges and by degree, the influence
-of λ, α and the structure embedding, and a map of Cora."""
+"""The paper's figures with our results: AUC by fraction of edges and by degree, sensitivity to λ, α
+and the structure embedding, and a map of Cora."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 from vhe.evaluation.drawing import COLOURS, drawing
 from vhe.evaluation.experiment import VARIED, Task
 from vhe.evaluation.summary import Figure
-from vhe.paper.published import published
+from vhe.paper.published import PAPER_NAMES, published
 from vhe.paper.tables import Result, by_degree, column, dataset_name, display, in_order
 
-CURVES = ("vhe", "vhe-paper", "pwa", "cane", "tadw", "node2vec", "diffused-text", "tfidf")
+CURVES = ("vhe", "pair-vhe", "pair-vhe-paper", "pwa", "cane", "tadw", "diffused-text", "tfidf")
 NO_LABEL = "#8b929a"
 PANEL = (3.9, 2.9)  # inches
 PROTOCOLS = ("lines", "clean")
@@ -24,7 +24,7 @@ PROTOCOLS = ("lines", "clean")
 
 @dataclass(frozen=True)
 class Picture:
-    """A file with a picture, and what is to be said about it."""
+    """A picture file with its title and caption."""
 
     file: str
     task: Task
@@ -33,7 +33,7 @@ class Picture:
 
 
 def draw_all(results: Sequence[Result], folder: Path) -> list[Picture]:
-    """Write the pictures that there are results for."""
+    """Draw all figures that there are results for."""
     pictures = []
     for task, draw in _DRAWN.items():
         mine = [result for result in results if result["task"] == task]
@@ -44,7 +44,7 @@ def draw_all(results: Sequence[Result], folder: Path) -> list[Picture]:
 
 
 def _ratios(results: Sequence[Result], folder: Path) -> list[Picture]:
-    """A picture for each dataset: ours drawn through, the paper's dashed."""
+    """Draw one figure per dataset: our results as solid lines, the paper's as dashed lines."""
     pictures = []
     for dataset in dict.fromkeys(result["dataset"] for result in results):
         here = [r for r in results if r["dataset"] == dataset and r["method"] in CURVES]
@@ -58,18 +58,18 @@ def _ratios(results: Sequence[Result], folder: Path) -> list[Picture]:
                 for method, colour in zip(CURVES, COLOURS, strict=True):
                     drawn = _curve(axes, "link", method, same, colour)
                     if protocol == "lines":
-                        label = None if drawn else f"{display(method)}, the paper's"
+                        label = None if drawn else f"{display(method)}, published"
                         _published_curve(axes, dataset, method, colour, label)
                 axes.set(title=f"{dataset_name(dataset)}, {protocol}", ylabel="AUC, %")
-                axes.set_xlabel("share of the edges that are seen, %")
+                axes.set_xlabel("fraction of edges seen, %")
                 axes.set_xticks(range(15, 100, 20))
         pictures.append(
             Picture(
                 name,
                 "link",
-                f"AUC by share of the edges, {dataset_name(dataset)}",
-                "Drawn through: ours, with the deviation over seeds. Dashed: what the paper "
-                "prints (protocol lines only).",
+                f"AUC by fraction of edges, {dataset_name(dataset)}",
+                "Solid: our results with the standard deviation over seeds. Dashed: published "
+                "results (protocol lines only).",
             )
         )
     return pictures
@@ -87,24 +87,19 @@ def _degrees(results: Sequence[Result], folder: Path) -> list[Picture]:
                 _points(axes, places, list(figures.values()), display(method), colours[method])
                 axes.set_xticks(range(len(figures)), list(figures))
             axes.set(title=f"{dataset_name(dataset)}, {protocol}", ylabel="AUC, %")
-            axes.set_xlabel("links of a vertex (quartiles)")
+            axes.set_xlabel("degree (quartiles)")
     return [
         Picture(
             "degree.svg",
             "degree",
             "AUC by degree of the vertices",
-            "Held-out edges by the number of links of their ends, in quartiles of all vertices "
-            "that have a link; bars show the deviation over seeds.",
+            "Held-out edges by the degrees of their ends, in quartiles of all linked vertices; "
+            "bars show the standard deviation over seeds.",
         )
     ]
 
 
-LEAST_SPAN = 2.0  # percent that an axis shows at least
-ALONE = (
-    "With the default settings it touches the autoencoder of pairs alone, not the joint posterior "
-    "that vertices are embedded by, and so makes no difference; in `vhe-pairs`, which has the "
-    "bound of pairs alone, it counts."
-)
+MIN_RANGE = 2.0  # of an axis, in percent: differences within noise should look small
 
 
 def _sensitivity(task: Task, symbol: str, caption: str) -> Callable[..., list[Picture]]:
@@ -123,10 +118,10 @@ def _sensitivity(task: Task, symbol: str, caption: str) -> Callable[..., list[Pi
                     _curve(axes, task, method, same, colour, label, scale=1)
                 axes.set(title=protocol, xlabel=symbol, ylabel="AUC, %")
                 low, high = axes.get_ylim()
-                if high - low < LEAST_SPAN:  # what makes no difference looks like none
+                if high - low < MIN_RANGE:
                     middle = (low + high) / 2
-                    axes.set_ylim(middle - LEAST_SPAN / 2, middle + LEAST_SPAN / 2)
-        return [Picture(f"{task}.svg", task, f"Influence of {symbol}", f"{caption} {ALONE}")]
+                    axes.set_ylim(middle - MIN_RANGE / 2, middle + MIN_RANGE / 2)
+        return [Picture(f"{task}.svg", task, f"Sensitivity to {symbol}", caption)]
 
     return draw
 
@@ -152,7 +147,7 @@ def _structure(results: Sequence[Result], folder: Path) -> list[Picture]:
             names = [f"{dataset_name(d)}\n{display(m).replace(', ', chr(10))}" for d, m in bars]
             axes.set_xticks(range(len(bars)), names)
             axes.set(title=protocol, ylabel="AUC, %")
-    caption = "95 % of the edges; bars show the deviation over seeds."
+    caption = "95 % of the edges; bars show the standard deviation over seeds."
     return [Picture("structure.svg", "structure", "With and without structure embedding", caption)]
 
 
@@ -164,7 +159,7 @@ def _map(results: Sequence[Result], folder: Path) -> list[Picture]:
         for axes, ((dataset, method), result) in zip(panels, firsts.items(), strict=True):
             points = np.array(result["points"])
             labels = result["labels"]
-            # The most frequent come first: they get the colours that are farthest apart.
+            # The most frequent labels get the most distinct colours.
             names = sorted(
                 {v for v in labels if v is not None}, key=lambda v: (-labels.count(v), v)
             )
@@ -179,8 +174,8 @@ def _map(results: Sequence[Result], folder: Path) -> list[Picture]:
             axes.set_title(f"{dataset_name(dataset)}, {display(method)}, seed {result['seed']}")
             axes.spines[:].set_visible(False)
     caption = (
-        "t-SNE of the embedding of the whole network, learned without labels; colours are labels. "
-        "Purity is the share of the 10 nearest points on the map with the same label."
+        "t-SNE of the embedding of the whole network, trained without labels; colours are labels. "
+        "Purity is the fraction of the 10 nearest points on the map with the same label."
     )
     return [Picture("tsne.svg", "tsne", "A map of the embedding", caption)]
 
@@ -188,9 +183,11 @@ def _map(results: Sequence[Result], folder: Path) -> list[Picture]:
 _DRAWN: dict[Task, Callable[[Sequence[Result], Path], list[Picture]]] = {
     "link": _ratios,
     "degree": _degrees,
-    "lambda": _sensitivity("lambda", "λ", "λ is the prior correlation of two linked vertices."),
+    "lambda": _sensitivity(
+        "lambda", "λ", "λ is the prior correlation of the codes of linked vertices."
+    ),
     "alpha": _sensitivity(
-        "alpha", "α", "α is the share of the pairs whose edge is treated as unknown in training."
+        "alpha", "α", "α is the fraction of the pairs whose edge is treated as unknown in training."
     ),
     "structure": _structure,
     "tsne": _map,
@@ -198,14 +195,14 @@ _DRAWN: dict[Task, Callable[[Sequence[Result], Path], list[Picture]]] = {
 
 
 def _panels(path: Path, count: int, height: float = PANEL[1]) -> Any:
-    """Axes side by side, two in a row."""
+    """Return axes in rows of two."""
     columns, rows = min(count, 2), -(-count // 2)
     width = 2 * PANEL[0] if columns > 1 else 1.4 * PANEL[0]
     return drawing(path, (width, rows * height), count, columns)
 
 
 def _combinations(results: Sequence[Result]) -> list[tuple[str, str, list[Result]]]:
-    """The results of each dataset and protocol."""
+    """Return the results of each dataset and protocol."""
     found = []
     for dataset in dict.fromkeys(result["dataset"] for result in results):
         for protocol in PROTOCOLS:
@@ -224,7 +221,7 @@ def _curve(
     label: str | None = None,
     scale: float = 100,
 ) -> bool:
-    """Draw a method's AUC by column; false where it has none."""
+    """Draw the AUC of a method; return False if it has no results."""
     values: dict[float, list[float]] = {}
     for result in results:
         if result["method"] == method:
@@ -236,7 +233,7 @@ def _curve(
     axes.errorbar(
         shares,
         [100 * figure.mean for figure in figures],
-        yerr=[100 * (figure.deviation or 0) for figure in figures],
+        yerr=[100 * (figure.std or 0) for figure in figures],
         color=colour,
         marker="o",
         markersize=3,
@@ -247,7 +244,7 @@ def _curve(
 
 
 def _published_curve(axes: Any, dataset: str, method: str, colour: str, label: str | None) -> None:
-    if method == "vhe-paper":  # the same curve as VHE's
+    if method != "vhe" and PAPER_NAMES.get(method) == PAPER_NAMES["vhe"]:  # drawn once
         return
     shares = [share / 100 for share in range(15, 100, 10)]
     found = {s: figure for s in shares if (figure := published("link", dataset, method, s))}
@@ -264,7 +261,7 @@ def _points(
     axes.errorbar(
         [place for place, _ in here],
         [100 * figure.mean for _, figure in here],
-        yerr=[100 * (figure.deviation or 0) for _, figure in here],
+        yerr=[100 * (figure.std or 0) for _, figure in here],
         fmt="o",
         color=colour,
         markersize=4,

@@ -1,6 +1,7 @@
-"""Which experiments the paper's tables and figures are made of; grid.csv lists them, a row a cell.
+"""The experiments of the paper's tables and figures, one per row of grid.csv.
 
-The paper names no share of edges for its figure of degrees; 55 % leaves enough edges to divide."""
+The paper does not state the fraction of edges of its figure by degree; 55 % leaves enough held-out
+edges in each group."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
 from vhe.errors import VHEError
-from vhe.evaluation.experiment import WHOLE, Cell, Task
+from vhe.evaluation.experiment import WHOLE, Experiment, Task
 
 if TYPE_CHECKING:
     from vhe.data.splits import Protocol
@@ -22,8 +23,8 @@ PROTOCOLS: tuple[Protocol, ...] = ("lines", "clean")
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """A row of the grid: a method on a dataset, and how much of it is seen."""
+class GridRow:
+    """A method with its settings on a dataset at one fraction of seen edges, labels or vertices."""
 
     task: Task
     dataset: str
@@ -33,11 +34,11 @@ class Experiment:
 
 
 @cache
-def grid() -> tuple[Experiment, ...]:
-    """All experiments: every cell that is published, and the same of methods that are ours."""
+def grid() -> tuple[GridRow, ...]:
+    """Return all rows: every published figure, and the same for methods not in the paper."""
     with files(__package__).joinpath("grid.csv").open(encoding="utf-8") as file:
         return tuple(
-            Experiment(
+            GridRow(
                 cast(Task, row["task"]),
                 row["dataset"],
                 row["method"],
@@ -48,7 +49,7 @@ def grid() -> tuple[Experiment, ...]:
         )
 
 
-def cells(
+def experiments(
     tasks: Collection[Task],
     seeds: Sequence[int],
     *,
@@ -56,25 +57,25 @@ def cells(
     datasets: Collection[str] | None = None,
     methods: Collection[str] | None = None,
     shares: Collection[float] | None = None,
-) -> list[Cell]:
-    """The cells to run, a seed after the other, so that an early end leaves every table begun.
+) -> list[Experiment]:
+    """Return the experiments to run, ordered by seed, so that a partial run covers every table.
 
-    None stands for all. What learns from all edges has no protocol and comes once.
+    None selects all. Tasks that train on all edges have no protocol and occur once per seed.
     """
     chosen = [
-        experiment
-        for experiment in grid()
-        if experiment.task in tasks
-        and (datasets is None or experiment.dataset in datasets)
-        and (methods is None or experiment.method in methods)
-        and (shares is None or experiment.share in shares)
+        row
+        for row in grid()
+        if row.task in tasks
+        and (datasets is None or row.dataset in datasets)
+        and (methods is None or row.method in methods)
+        and (shares is None or row.share in shares)
     ]
     if not chosen:
-        raise VHEError("the paper has no such cell: widen --datasets, --methods or --ratio")
+        raise VHEError("no experiment matches: extend --datasets, --methods or --ratio")
     return [
-        Cell(e.task, e.dataset, e.method, e.share, protocol, seed, e.settings)
+        Experiment(row.task, row.dataset, row.method, row.share, protocol, seed, row.settings)
         for seed in seeds
         for protocol in (*protocols, None)
-        for e in chosen
-        if (protocol is None) == (e.task in WHOLE)
+        for row in chosen
+        if (protocol is None) == (row.task in WHOLE)
     ]

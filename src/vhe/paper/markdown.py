@@ -1,4 +1,4 @@
-"""The report as Markdown: a page a task, one for the figures, and one that leads there."""
+"""The report as Markdown: one page per task and one for the figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def task_page(task: Task, title: str, about: str, results: Sequence[Result]) -> str:
-    """The tables of a task, a section for each dataset."""
+    """Return the page of a task, with one section per dataset."""
     mine = [result for result in results if result["task"] == task]
     lines = [f"# {title}", "", about, ""]
     for dataset in datasets(task, mine):
@@ -28,12 +28,12 @@ def task_page(task: Task, title: str, about: str, results: Sequence[Result]) -> 
 def figure_page(
     about: str, pictures: Sequence[Picture], results: Sequence[Result], folder: str
 ) -> str:
-    """The pictures, and below each its figures."""
+    """Return the page of the figures, each followed by its values."""
     lines = ["# Figures", "", about, ""]
     for picture in pictures:
         lines += [f"## {picture.title}", "", picture.caption, ""]
         lines += [f"![{picture.title}]({folder}/{picture.file})", ""]
-        if picture.task == "link":  # has a page of its own
+        if picture.task == "link":  # has its own page
             continue
         mine = [result for result in results if result["task"] == picture.task]
         for dataset in datasets(picture.task, mine):
@@ -43,17 +43,17 @@ def figure_page(
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(table: Table, before: str = "") -> list[str]:
-    lines = [f"### {before}{table.title}", "", table.caption, ""]
+def _table(table: Table, prefix: str = "") -> list[str]:
+    lines = [f"### {prefix}{table.title}", "", table.caption, ""]
     lines.append("| method | " + " | ".join(table.columns) + " |")
     lines.append("|---|" + "---|" * len(table.columns))
     for name, row in table.rows:
-        lines.append(f"| {name} | " + " | ".join(map(cell, row)) + " |")
+        lines.append(f"| {name} | " + " | ".join(map(format_entry, row)) + " |")
     return [*lines, *(["", table.note] if table.note else []), ""]
 
 
-def cell(entry: Entry) -> str:
-    """An entry in words: ``**95.1 ± 0.4** (3) [94.4 ± 0.3]``."""
+def format_entry(entry: Entry) -> str:
+    """Format an entry, such as ``**95.1 ± 0.4** (3) [94.4 ± 0.3]``."""
     parts = []
     if entry.ours:
         figure = f"**{entry.ours}**" if entry.best else str(entry.ours)

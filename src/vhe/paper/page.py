@@ -1,4 +1,4 @@
-"""The report as one web page: tables and pictures in a file that asks nobody for anything."""
+"""The report as one self-contained web page without external requests."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ def web_page(
     results: Sequence[Result],
     folder: Path,
 ) -> str:
-    """The whole page.
+    """Return the page.
 
     Parameters
     ----------
     pages : title and explanation of each task that has tables.
-    legend, origin : how to read a cell; how the figures were made.
-    folder : where the pictures are.
+    legend : how to read a table entry.
+    origin : how the results were measured.
+    folder : the folder of the pictures.
     """
     titles = {task: title for task, (title, _) in pages.items()}
     parts = [
@@ -65,7 +66,7 @@ def web_page(
 
 
 def _sections(task: Task, results: Sequence[Result]) -> list[str]:
-    """The tables of a task, a section for each dataset; minor measures are folded."""
+    """Return the tables of a task by dataset; secondary measures are collapsed."""
     mine = [result for result in results if result["task"] == task]
     parts = []
     for dataset in datasets(task, mine):
@@ -101,8 +102,8 @@ def _cell(entry: Entry) -> str:
     if entry.paper:
         paper = f"[<b>{entry.paper}</b>]" if entry.best_of_paper else f"[{entry.paper}]"
     if not entry.ours:
-        said = f"{entry.missing}<small>{paper}</small>" if paper else ""
-        return f'<td class="paper soft">{said}</td>' if paper else "<td></td>"
+        text = f"{entry.missing}<small>{paper}</small>"
+        return f'<td class="paper soft">{text}</td>' if paper else "<td></td>"
     figure = f"<b>{entry.ours}</b>" if entry.best else str(entry.ours)
     return f"<td>{figure}<small>({entry.ours.seeds}) <span>{paper}</span></small></td>"
 
@@ -117,5 +118,5 @@ def _picture(picture: Picture, folder: Path) -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped, with `code` as in Markdown."""
+    """Escape HTML and convert `code` spans as in Markdown."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))

@@ -1,4 +1,4 @@
-"""The figures that the paper prints, by task, dataset, method and share."""
+"""The results published in the paper, by task, dataset, method and fraction."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vhe.evaluation.experiment import Task
 
-# The names of the paper's methods. Both forms of VHE are measured against the paper's one.
+# The paper's names of the methods. Its row VHE is compared with both models.
 PAPER_NAMES = {
     "vhe": "VHE",
-    "vhe-paper": "VHE",
+    "pair-vhe": "VHE",
+    "pair-vhe-paper": "VHE",
     "pwa": "PWA",
     "mmb": "MMB",
     "line": "LINE",
@@ -35,7 +36,7 @@ PAPER_NAMES = {
     "pwa-mlp": "PWA++",
 }
 
-_TABLES = {  # the file, its column of shares, its column of figures
+_TABLES = {  # file, column of fractions, column of figures
     "link": ("link_prediction.csv", "train_edges_percent", "auc"),
     "classify": ("vertex_classification.csv", "labelled_percent", "accuracy"),
     "unseen": ("unseen_link_prediction.csv", "train_vertices_percent", "auc"),
@@ -44,29 +45,29 @@ _TABLES = {  # the file, its column of shares, its column of figures
 
 @dataclass(frozen=True)
 class Published:
-    """A figure as it is printed, in percent, with its deviation where one is printed."""
+    """A published figure in percent, with its standard deviation if the paper states one."""
 
     figure: float
-    deviation: float | None
+    std: float | None
 
     def __str__(self) -> str:
-        return f"{self.figure:.1f}" + ("" if self.deviation is None else f" ± {self.deviation:.1f}")
+        return f"{self.figure:.1f}" + ("" if self.std is None else f" ± {self.std:.1f}")
 
 
 def published(task: Task, dataset: str, method: str, ratio: float) -> Published | None:
-    """The paper's figure: AUC of links, accuracy of classification; None where it has none.
+    """Return the published AUC (links) or accuracy (classification), or None.
 
     Parameters
     ----------
-    method : as the command calls it, such as ``vhe``.
-    ratio : share of edges, labels or vertices that were seen, such as 0.55.
+    method : name in the registry of methods, such as ``vhe``.
+    ratio : fraction of edges, labels or vertices seen, such as 0.55.
     """
     return table(task).get((dataset, PAPER_NAMES.get(method, ""), round(100 * ratio)))
 
 
 @cache
 def table(task: Task) -> dict[tuple[str, str, int], Published]:
-    """All figures of a task by dataset, the paper's name of the method, and percentage."""
+    """Return all figures of a task by dataset, the paper's method name and percentage."""
     name, share, figure = _TABLES[task]
     with files(__package__).joinpath(name).open(encoding="utf-8") as file:
         return {

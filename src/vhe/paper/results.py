@@ -1,48 +1,72 @@
-"""The files of the results, one a cell: what they are called, and whether they are whole."""
+"""Result files: one JSON file per experiment."""
 
 from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vhe.evaluation.experiment import MEASURES, Cell, percent
+from vhe.evaluation.experiment import MEASURES, Experiment, percent
+from vhe.paper.grid import grid
 
 
-def cell_path(results: Path, cell: Cell) -> Path:
-    """The file of a cell: ``task/dataset-method-percent-protocol-variant-seed.json``."""
-    parts = [cell.dataset, cell.method, percent(cell.share), cell.protocol, cell.variant]
-    name = "-".join([part for part in parts if part] + [str(cell.seed)])
-    return results / cell.task / f"{name}.json"
+def result_path(results: Path, experiment: Experiment) -> Path:
+    """Return the file of a result: ``task/dataset-method-percent-protocol-variant-seed.json``."""
+    e = experiment
+    parts = [e.dataset, e.method, percent(e.share), e.protocol, e.variant]
+    name = "-".join([part for part in parts if part] + [str(e.seed)])
+    return results / e.task / f"{name}.json"
 
 
 def read_result(path: Path) -> dict[str, Any] | None:
-    """The result in a file; None where there is none, or only a piece of one."""
+    """Return the result in a file; None if it is missing or incomplete."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
         measures = MEASURES[result["task"]]
-        whole = all(math.isfinite(result[key]) for key in (*measures, "seconds", "seed"))
+        complete = all(math.isfinite(result[key]) for key in (*measures, "seconds", "seed"))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return result if whole else None
+    return result if complete else None
 
 
-def finished(results: Path, cell: Cell) -> bool:
-    """Whether the file of a cell has the result of this very cell, its settings included."""
-    result = read_result(cell_path(results, cell))
-    told = cell.as_dict()
+def is_finished(results: Path, experiment: Experiment) -> bool:
+    """Return whether the result of exactly this experiment, settings included, is stored."""
+    result = read_result(result_path(results, experiment))
+    fields = experiment.as_dict()
     return (
         result is not None
-        and {key: result.get(key) for key in told} == told
-        and result.get("settings", {}) == cell.settings
+        and {key: result.get(key) for key in fields} == fields
+        and result.get("settings", {}) == experiment.settings
     )
 
 
 def read_results(results: Path) -> Iterator[dict[str, Any]]:
-    """All finished results below a folder."""
+    """Yield all results of the grid that are stored below a folder.
+
+    Results that the grid does not contain, such as those of removed methods, are ignored with one
+    warning.
+    """
+    known = {_key(row.task, row.method, row.settings) for row in grid()}
+    ignored: dict[str, int] = {}
     for path in sorted(results.glob("*/*.json")):
         result = read_result(path)
-        if result is not None:
+        if result is None:
+            continue
+        task, method = result["task"], str(result.get("method"))
+        if _key(task, method, result.get("settings", {})) in known:
             yield result
+        else:
+            ignored[f"{task} {method}"] = ignored.get(f"{task} {method}", 0) + 1
+    if ignored:
+        warnings.warn(
+            f"ignored {sum(ignored.values()):,} results in {results} that are not in the grid: "
+            + ", ".join(f"{name} ({count})" for name, count in ignored.items()),
+            stacklevel=2,
+        )
+
+
+def _key(task: str, method: str, settings: dict[str, Any]) -> tuple[str, str, str]:
+    return task, method, json.dumps(settings, sort_keys=True)

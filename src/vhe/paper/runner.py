@@ -1,5 +1,7 @@
-"""Runs the cells of the grid, one file a cell: what is finished is never run again, and whatever
-ends the run, a file is a whole result or not there."""
+"""Runs experiments of the grid, each with its own result file.
+
+Finished experiments are not repeated. Files are written atomically: however a run ends, a file is
+complete or absent."""
 
 from __future__ import annotations
 
@@ -20,9 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vhe.errors import VHEError
-from vhe.evaluation.experiment import MEASURES, TITLES, WHOLE, Bench, Cell, check_methods
-from vhe.evaluation.interrupt import raise_on_sigint
-from vhe.paper.results import cell_path, finished
+from vhe.evaluation.experiment import MEASURES, TITLES, WHOLE, Evaluator, Experiment, check_methods
+from vhe.paper.results import is_finished, result_path
 from vhe.runtime.files import atomic_write
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 @dataclass
 class Tally:
-    """How many cells of a run went which way, and why some could not run (reason: cells)."""
+    """Numbers of experiments by outcome; skipped and failed ones by reason."""
 
     done: int = 0
     finished_before: int = 0
@@ -45,120 +46,119 @@ class Tally:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a cell: ``said`` is its score, or why there is none."""
+    """Outcome of an experiment; ``message`` is its score or the reason why it has none."""
 
-    cell: Cell
-    end: Literal["done", "finished", "skipped", "failed"]
-    said: str = ""
+    experiment: Experiment
+    status: Literal["done", "finished", "skipped", "failed"]
+    message: str = ""
     seconds: float = 0.0
 
 
 def run(
-    cells: Sequence[Cell],
+    experiments: Sequence[Experiment],
     results: Path,
     *,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     load: Load | None = None,
     workers: int = 1,
 ) -> Tally:
-    """Run the cells that are not finished yet.
+    """Run the experiments that are not finished yet.
 
-    A cell that cannot run here (its data or its method is missing) is skipped, one that breaks is
-    left for the next time; either is said, once for each reason.
+    An experiment that cannot run here (its data or its method is missing) is skipped; one that
+    fails is run again the next time. Each reason is reported once.
 
     Parameters
     ----------
-    results : folder of the files.
-    say : takes a line about each cell.
-    load : a network by its name; the named datasets when left out.
-    workers : processes; with several each uses one thread.
+    results : folder of the result files.
+    report : called with one line per experiment.
+    load : returns a network by its name (default: the named datasets).
+    workers : number of processes; with several, each uses one thread.
     """
     from vhe.data.datasets import load as load_dataset
     from vhe.runtime.provenance import provenance
 
     tally = Tally()
-    todo = [cell for cell in cells if not finished(results, cell)]
-    tally.finished_before = len(cells) - len(todo)
+    todo = [e for e in experiments if not is_finished(results, e)]
+    tally.finished_before = len(experiments) - len(todo)
     if tally.finished_before:
-        say(f"{tally.finished_before:,} of {len(cells):,} cells are finished already")
+        report(f"{tally.finished_before:,} of {len(experiments):,} experiments are finished")
     if not todo:
         return tally
     origin = {key: value for key, value in provenance(0).items() if key != "seed"}
     jobs = [list(job) for _, job in groupby(todo, _fit)]
-    clock = _Clock(todo, workers)
+    remaining = _RemainingTime(todo, workers)
     if workers > 1:
         origin["threads"] = 1
         outcomes = _in_processes(jobs, results, origin, load or load_dataset, workers)
     else:
-        benches = _Benches(load or load_dataset)
-        outcomes = (benches.run(cell, results, origin) for job in jobs for cell in job)
+        evaluators = _Evaluators(load or load_dataset)
+        outcomes = (evaluators.run(e, results, origin) for job in jobs for e in job)
     for number, outcome in enumerate(outcomes, 1):
-        cell, left = outcome.cell, clock.tick(outcome)
-        if outcome.end == "done":
+        experiment, left = outcome.experiment, remaining.update(outcome)
+        if outcome.status == "done":
             tally.done += 1
-            told = f"{outcome.said} ({outcome.seconds:.1f} s; {left})"
-            say(f"[{number}/{len(todo)}] {cell}: {told}")
-        elif outcome.end == "finished":
+            line = f"{outcome.message} ({outcome.seconds:.1f} s; {left})"
+            report(f"[{number}/{len(todo)}] {experiment}: {line}")
+        elif outcome.status == "finished":
             tally.finished_before += 1
-        elif outcome.end == "skipped":
-            sentence = f"{cell} and its like are left out: {outcome.said}"
-            _count(tally.skipped, sentence, outcome.said, say)
         else:
-            _count(tally.failed, f"{cell} failed: {outcome.said}", outcome.said, say)
+            counts = tally.skipped if outcome.status == "skipped" else tally.failed
+            if outcome.message not in counts:
+                report(f"{experiment}: {outcome.status}: {outcome.message}")
+            counts[outcome.message] = counts.get(outcome.message, 0) + 1
     return tally
 
 
-def _fit(cell: Cell) -> object:
-    """What cells have in common that are measured on one and the same fit."""
-    if cell.task not in WHOLE:
-        return cell
-    return cell.dataset, cell.method, cell.seed, tuple(cell.settings)
+def _fit(experiment: Experiment) -> object:
+    """Return a key that is equal for experiments that share one fit."""
+    if experiment.task not in WHOLE:
+        return experiment
+    return experiment.dataset, experiment.method, experiment.seed, tuple(experiment.settings)
 
 
-class _Benches:
-    """A bench for each dataset, and whether a method can do a task, each found out once."""
+class _Evaluators:
+    """One evaluator per dataset; caches failed downloads and inapplicable methods."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
-        self._benches: dict[str, Bench | VHEError] = {}
+        self._evaluators: dict[str, Evaluator | VHEError] = {}
         self._checked: dict[tuple[str, str], VHEError | None] = {}
 
-    def run(self, cell: Cell, results: Path, origin: dict[str, Any]) -> Outcome:
-        """Measure a cell and write its file."""
-        if finished(results, cell):  # meanwhile, by somebody else
-            return Outcome(cell, "finished")
-        began = time.monotonic()
+    def run(self, experiment: Experiment, results: Path, origin: dict[str, Any]) -> Outcome:
+        """Run an experiment and write its result file."""
+        if is_finished(results, experiment):  # by another process since the start
+            return Outcome(experiment, "finished")
+        started = time.monotonic()
         try:
-            self._check(cell)
-            with raise_on_sigint():
-                result = self._of(cell.dataset).measure(cell)
+            self._check(experiment)
+            result = self._evaluator(experiment.dataset).measure(experiment)
             text = json.dumps(result | {"origin": origin}, indent=1, allow_nan=False)
         except VHEError as error:
-            return Outcome(cell, "skipped", str(error))
-        except Exception as error:  # a night's work must not end with the first broken cell
-            return Outcome(cell, "failed", f"{type(error).__name__}: {error}")
-        with atomic_write(cell_path(results, cell)) as temporary:
+            return Outcome(experiment, "skipped", str(error))
+        except Exception as error:  # one failure must not end a long run
+            return Outcome(experiment, "failed", f"{type(error).__name__}: {error}")
+        with atomic_write(result_path(results, experiment)) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
-        measure = MEASURES[cell.task][0]
+        measure = MEASURES[experiment.task][0]
         score = f"{TITLES[measure]} {100 * result[measure]:.1f}"
-        return Outcome(cell, "done", score, time.monotonic() - began)
+        return Outcome(experiment, "done", score, time.monotonic() - started)
 
-    def _of(self, dataset: str) -> Bench:
-        if dataset not in self._benches:
+    def _evaluator(self, dataset: str) -> Evaluator:
+        if dataset not in self._evaluators:
             try:
-                self._benches[dataset] = Bench(self._load(dataset))
-            except VHEError as error:  # a download that failed is not tried for every cell
-                self._benches[dataset] = error
-        found = self._benches[dataset]
+                self._evaluators[dataset] = Evaluator(self._load(dataset))
+            except VHEError as error:
+                self._evaluators[dataset] = error
+        found = self._evaluators[dataset]
         if isinstance(found, VHEError):
-            raise VHEError(f"{dataset} cannot be had here: {found}")
+            raise VHEError(f"{dataset} is not available: {found}")
         return found
 
-    def _check(self, cell: Cell) -> None:
-        key = (cell.task, cell.method)
+    def _check(self, experiment: Experiment) -> None:
+        key = (experiment.task, experiment.method)
         if key not in self._checked:
             try:
-                check_methods([cell.method], cell.task)
+                check_methods([experiment.method], experiment.task)
                 self._checked[key] = None
             except VHEError as error:
                 self._checked[key] = error
@@ -171,16 +171,20 @@ class _Benches:
 
 
 def _in_processes(
-    jobs: Sequence[Sequence[Cell]], results: Path, origin: dict[str, Any], load: Load, workers: int
+    jobs: Sequence[Sequence[Experiment]],
+    results: Path,
+    origin: dict[str, Any],
+    load: Load,
+    workers: int,
 ) -> Iterator[Outcome]:
-    """The outcomes of jobs as they come, each job in one of the processes.
+    """Run jobs in a pool of processes; yield outcomes as they complete.
 
-    No more jobs than processes are given away at a time: an interrupt leaves none behind.
+    At most ``workers`` jobs are submitted at a time, so that none is queued when interrupted.
     """
     waiting = list(reversed(jobs))
-    before = {child.pid for child in multiprocessing.active_children()}
+    others = {child.pid for child in multiprocessing.active_children()}
     while waiting:
-        running: dict[Future[list[Outcome]], Sequence[Cell]] = {}
+        running: dict[Future[list[Outcome]], Sequence[Experiment]] = {}
         with _one_thread(), _pool(min(workers, len(waiting))) as pool:
             try:
                 while waiting or running:
@@ -191,24 +195,24 @@ def _in_processes(
                         yield from future.result()
                         del running[future]
             except BrokenProcessPool:
-                reason = "a process ended suddenly; is there enough memory for --workers?"
+                reason = "a worker process was killed; if memory ran out, reduce --workers"
                 for job in running.values():
-                    yield from (Outcome(cell, "failed", reason) for cell in job)
+                    yield from (Outcome(experiment, "failed", reason) for experiment in job)
             except BaseException:
                 for child in multiprocessing.active_children():
-                    if child.pid not in before:
+                    if child.pid not in others:
                         child.terminate()
                 raise
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    # A fresh interpreter for each: threads of torch do not survive a fork.
+    # spawn, not fork: the threads of torch do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=_prepare)
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=_initialise_worker)
 
 
-def _prepare() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started us decides
+def _initialise_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -216,24 +220,24 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)  # a killed run leaves nobody working; files are whole or not there
+        os._exit(1)  # no worker outlives a killed parent
 
 
 def _run_job(
-    job: Sequence[Cell], results: Path, origin: dict[str, Any], load: Load
+    job: Sequence[Experiment], results: Path, origin: dict[str, Any], load: Load
 ) -> list[Outcome]:
-    return [_kept_benches(load).run(cell, results, origin) for cell in job]
+    return [_worker_evaluators(load).run(experiment, results, origin) for experiment in job]
 
 
 @cache
-def _kept_benches(load: Load) -> _Benches:
-    """The benches of this process, for one job after the other."""
-    return _Benches(load)
+def _worker_evaluators(load: Load) -> _Evaluators:
+    """Return the evaluators of this process, shared by its jobs."""
+    return _Evaluators(load)
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Inside, processes that are started use one thread each."""
+    """Limit processes started inside to one thread each."""
     before = dict(os.environ)
     os.environ |= ONE_THREAD
     try:
@@ -247,46 +251,41 @@ def _one_thread() -> Iterator[None]:
 # Time
 
 
-class _Clock:
-    """How long the cells that are left will take, from those of the same method that ran."""
+class _RemainingTime:
+    """Estimate of the remaining time from finished experiments of the same method."""
 
-    def __init__(self, cells: Sequence[Cell], workers: int = 1) -> None:
+    def __init__(self, experiments: Sequence[Experiment], workers: int = 1) -> None:
         self._workers = workers
         self._left: dict[tuple[str, str, str], int] = {}
         self._spent: dict[tuple[str, str, str], list[float]] = {}
-        for cell in cells:
-            self._left[self._key(cell)] = self._left.get(self._key(cell), 0) + 1
+        for experiment in experiments:
+            self._left[self._key(experiment)] = self._left.get(self._key(experiment), 0) + 1
 
     @staticmethod
-    def _key(cell: Cell) -> tuple[str, str, str]:
-        return cell.task, cell.dataset, cell.method
+    def _key(experiment: Experiment) -> tuple[str, str, str]:
+        return experiment.task, experiment.dataset, experiment.method
 
-    def tick(self, outcome: Outcome) -> str:
-        key = self._key(outcome.cell)
+    def update(self, outcome: Outcome) -> str:
+        """Record an outcome; return the estimate as text."""
+        key = self._key(outcome.experiment)
         self._left[key] -= 1
-        if outcome.end == "done":
+        if outcome.status == "done":
             self._spent.setdefault(key, []).append(outcome.seconds)
-        everything = [value for spent in self._spent.values() for value in spent]
-        if not sum(self._left.values()) or not everything:
-            return "the last"
-        usual = sum(everything) / len(everything)  # for methods that have not run yet
+        durations = [value for spent in self._spent.values() for value in spent]
+        if not sum(self._left.values()) or not durations:
+            return "0 s left"
+        mean = sum(durations) / len(durations)  # for methods that have not run yet
         total = 0.0
         for key, count in self._left.items():
             spent = self._spent.get(key)
-            total += count * (sum(spent) / len(spent) if spent else usual)
-        return f"about {duration(total / self._workers)} left"
+            total += count * (sum(spent) / len(spent) if spent else mean)
+        return f"about {format_duration(total / self._workers)} left"
 
 
-def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+def format_duration(seconds: float) -> str:
+    """Format a duration in seconds, minutes or hours."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 6000:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
-
-
-def _count(counts: dict[str, int], sentence: str, reason: str, say: Callable[[str], None]) -> None:
-    if reason not in counts:
-        say(sentence)
-    counts[reason] = counts.get(reason, 0) + 1

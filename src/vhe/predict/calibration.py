@@ -4,9 +4,8 @@ the reliability curve and the expected calibration error."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -117,26 +116,6 @@ def expected_calibration_error(
 ) -> float:
     """Mean distance between what was said and what came true, weighted by the bins' sizes."""
     return reliability_curve(probabilities, labels, bins, weights).error
-
-
-def reliability_plot(curves: Mapping[str, ReliabilityCurve], path: str | Path) -> Path:
-    """Draw what was said against what came true; a perfect method lies on the diagonal.
-
-    Parameters
-    ----------
-    curves : by the name that the legend shows.
-    path : a picture, as ``reliability.png`` or ``.svg``; needs the extra ``plot``.
-    """
-    from vhe.evaluation.drawing import drawing
-
-    with drawing(Path(path), size=(4.6, 4.6)) as (axes,):
-        axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
-        for name, curve in curves.items():
-            label = f"{name} (error {100 * curve.error:.1f} %)"
-            axes.plot(curve.probability, curve.frequency, marker="o", markersize=4, label=label)
-        axes.set(xlabel="probability that was told", ylabel="share that were links")
-        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    return Path(path)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
+from vhe.runtime.arrays import unit_rows
+
 if TYPE_CHECKING:
     from scipy import sparse
 
@@ -59,9 +61,3 @@ class CosineMethod:
     def score_matrix(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Cosines of each source with each target: (len(sources), len(targets))."""
         return unit_rows(self.embedding_[sources]) @ unit_rows(self.embedding_[targets]).T
-
-
-def unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Rows (n, d) scaled to unit length; rows of zeros stay."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(length > 0, length, 1)

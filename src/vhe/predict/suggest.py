@@ -1,76 +1,131 @@
-"""Links that are not in a network but are likely, over all pairs of its vertices."""
+"""Search by score: nearest vertices of a vector, and likeliest partners of all vertices.
+
+Exact where that is fast. For many vertices, candidates come from an approximate index (the extra
+`search`) and are then ranked exactly.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING
+import importlib.util
+import warnings
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
-from vhe.predict.neighbours import partners
+from vhe.runtime.arrays import unit_rows
 
-if TYPE_CHECKING:
-    from vhe.data.network import TextNetwork
-    from vhe.estimators import VHE
-    from vhe.predict.scoring import Method
+EXACT_UP_TO = 20_000  # vertices; up to here all are compared with all
+SCORES_AT_ONCE = 2**22  # entries of the largest score matrix held at a time
+SPARE = 32  # additional candidates; a vertex with more links is compared with all vertices
 
-SAME_TEXT = 0.5  # TF-IDF cosine from which two texts say much the same
-OF_ONE_LABEL = 2  # pairs between the same two labels, so that no corner of the network has them all
+Vectors = NDArray[np.float32]
+Vertices = NDArray[np.int64]
 
 
-def likely_links(model: VHE, network: TextNetwork, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ``k`` likeliest partners of each vertex among those it has no link with.
+def nearest(rows: Vectors, vector: Vectors, k: int) -> tuple[Vertices, Vectors]:
+    """The ``k`` rows (n, d) with the largest cosine to a vector (d,), and the cosines."""
+    length = np.linalg.norm(rows, axis=1) * np.linalg.norm(vector)
+    cosine = (rows @ vector / np.where(length > 0, length, 1)).astype(np.float32)
+    best = np.argsort(-cosine, kind="stable")[:k].astype(np.int64)
+    return best, cosine[best]
+
+
+def partners(
+    rows: Vectors, links: Vertices, k: int, degree_bias: Vectors | None = None
+) -> tuple[Vertices, Vectors]:
+    """The likeliest partners of each vertex among those it is not linked with, best first.
+
+    Parameters
+    ----------
+    rows : (n, d) embeddings
+    links : (m, 2)
+    degree_bias : (n,) added to the cosine in the score of a vertex's pairs; None: nothing
 
     Returns
     -------
-    pairs : (m, 2) int64, i < j, the likeliest first
-    probability : (m,)
+    partner (n, k), -1 where there are no more, and score (n, k), -inf there
     """
-    rows = np.asarray(model.embedding_)
-    partner, _ = partners(rows, network.links, k, model.degree_bias_)
-    source, place = np.nonzero(partner >= 0)
-    pairs = np.column_stack([source, partner[source, place]])
-    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-    probability = np.asarray(model.probability_indices(pairs[:, 0], pairs[:, 1]), dtype=np.float64)
-    order = np.argsort(-probability, kind="stable")
-    return pairs[order], probability[order]
+    n = len(rows)
+    everything = np.arange(n)
+    bias = np.zeros(n, dtype=np.float32) if degree_bias is None else degree_bias
+    if n <= EXACT_UP_TO or k < 1 or not _index_is_installed():
+        return exact_partners(rows, links, k, everything, bias)
+    many_links = np.bincount(links.ravel(), minlength=n) > SPARE
+    partner, score = _index_partners(rows, links, k, bias)
+    exact = exact_partners(rows, links, k, everything[many_links], bias)
+    partner[many_links], score[many_links] = exact
+    return partner, score
 
 
-def known_pairs(known: np.ndarray, pairs: np.ndarray, n: int) -> np.ndarray:
-    """Which of ``pairs`` (m, 2) are among ``known`` (k, 2), in either direction: (m,) bool."""
-    weights = np.array([n, 1])
-    return np.isin(np.sort(pairs, axis=1) @ weights, np.sort(known, axis=1) @ weights)
+def exact_partners(
+    rows: Vectors, links: Vertices, k: int, queries: Vertices, degree_bias: Vectors
+) -> tuple[Vertices, Vectors]:
+    """The partners of some vertices, each compared with all vertices: (len(queries), k)."""
+    n = len(rows)
+    k = max(min(k, n - 1), 0)
+    unit = unit_rows(np.asarray(rows, dtype=np.float32))
+    ends = np.concatenate([links, links[:, ::-1]])
+    adjacency = sparse.csr_array((np.ones(len(ends), bool), ends.T), shape=(n, n))
+    partner = np.full((len(queries), k), -1, dtype=np.int64)
+    score = np.full((len(queries), k), -np.inf, dtype=np.float32)
+    step = max(SCORES_AT_ONCE // max(n, 1), 1)
+    for start in range(0, len(queries) if k else 0, step):
+        part = slice(start, start + step)
+        block = queries[part]
+        scores = unit[block] @ unit.T + degree_bias + degree_bias[block, None]  # (b, n)
+        scores[np.arange(len(block)), block] = -np.inf
+        scores[adjacency[block].nonzero()] = -np.inf
+        best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+        partner[part], score[part] = _ranked(best, np.take_along_axis(scores, best, axis=1), k)
+    return partner, score
 
 
-def at_density(probability: np.ndarray, density: float) -> np.ndarray:
-    """What a probability for as many links as non-links is where ``density`` of all pairs link."""
-    linked = probability * density
-    return linked / (linked + (1 - probability) * (1 - density))
+def _index_partners(
+    rows: Vectors, links: Vertices, k: int, degree_bias: Vectors
+) -> tuple[Vertices, Vectors]:
+    """Partners whose candidates come from an HNSW index.
 
-
-def without_repeats(
-    network: TextNetwork, pairs: np.ndarray, text: Method, count: int
-) -> np.ndarray:
-    """Which of ``pairs``, in their order, tell something new: row numbers, at most ``count``.
-
-    Every vertex comes once, two labels meet twice at most. Left out are pairs of the same name (a
-    function that two packages have) and pairs whose texts, by the scores of ``text``, are much the
-    same: nobody needs a model for those.
+    Two more dimensions turn the score into a cosine: (u, p, r) · (v, 1, 0) = u · v + p, with r such
+    that all indexed rows have the same length (Bachrach et al. 2014).
     """
-    copies = text.score_indices(pairs[:, 0], pairs[:, 1]) >= SAME_TEXT
-    names = [str(vertex).rsplit(".", 1)[-1].lower() for vertex in network.ids]
-    labels = network.labels
-    chosen: list[int] = []
-    used: set[int] = set()
-    met: Counter[frozenset[object]] = Counter()
-    for row in np.flatnonzero(~copies).tolist():
-        i, j = pairs[row].tolist()
-        if len(chosen) == count:
-            break
-        meeting = frozenset((labels[i], labels[j])) if labels else frozenset((i, j))
-        if names[i] == names[j] or used & {i, j} or met[meeting] == OF_ONE_LABEL:
-            continue
-        chosen.append(row)
-        used |= {i, j}
-        met[meeting] += 1
-    return np.array(chosen, dtype=np.int64)
+    from usearch.index import Index
+
+    n, d = rows.shape
+    unit = unit_rows(np.asarray(rows, dtype=np.float32))
+    length = (unit**2).sum(axis=1) + degree_bias**2
+    rest = np.sqrt(length.max() - length)
+    # 8 bits per dimension suffice for candidates, and are twice as fast as 16
+    index = Index(ndim=d + 2, metric="cos", dtype="i8", expansion_add=64, expansion_search=64)
+    index.add(np.arange(n), np.column_stack([unit, degree_bias, rest]))
+    queries = np.column_stack([unit, np.ones(n, np.float32), np.zeros(n, np.float32)])
+    linked = np.sort(np.concatenate([links @ [n, 1], links @ [1, n]]))
+    count = min(k + 1 + SPARE, n)  # includes the vertex itself and its links, removed below
+    partner = np.empty((n, k), dtype=np.int64)
+    score = np.empty((n, k), dtype=np.float32)
+    for start in range(0, n, step := max(SCORES_AT_ONCE // (count * d), 1) * 8):
+        block = np.arange(start, min(start + step, n))
+        found = index.search(queries[block], count).keys.astype(np.int64).reshape(len(block), -1)
+        scores = np.einsum("bd,bcd->bc", unit[block], unit[found])
+        scores += degree_bias[found] + degree_bias[block, None]
+        excluded = np.isin(block[:, None] * n + found, linked) | (found == block[:, None])
+        scores[excluded] = -np.inf
+        partner[block], score[block] = _ranked(found, scores, k)
+    return partner, score
+
+
+def _ranked(candidates: Vertices, scores: Vectors, k: int) -> tuple[Vertices, Vectors]:
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    scores = np.take_along_axis(scores, order, axis=1)
+    chosen = np.take_along_axis(candidates, order, axis=1)
+    return np.where(np.isfinite(scores), chosen, -1), scores
+
+
+def _index_is_installed() -> bool:
+    installed = importlib.util.find_spec("usearch") is not None
+    if not installed:
+        warnings.warn(
+            "comparing all pairs of vertices, which is slow: pip install 'vhe[search]' adds an index",
+            stacklevel=3,
+        )
+    return installed

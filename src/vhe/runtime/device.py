@@ -1,4 +1,4 @@
-"""What of the machine is used: the device, how many of its cores, and how its memory."""
+"""The resources of the machine that a fit uses: device, threads, memory."""
 
 from __future__ import annotations
 
@@ -11,43 +11,42 @@ from functools import lru_cache
 
 import torch
 
-from vhe.data.checks import is_integer
 from vhe.errors import VHEError
-from vhe.runtime import process_group as distributed
-from vhe.runtime import ranks
+from vhe.runtime import process_group
+from vhe.runtime.checks import is_integer
 
-KEPT = 256 << 20  # bytes that may be free and stay with the process
+RETAINED = 256 << 20  # bytes of free memory that the process does not return
 
 
 @lru_cache
-def keep_memory() -> None:
-    """Let the C library keep what is freed, which is what the next step of a training asks for.
+def retain_memory() -> None:
+    """Let the C library retain freed memory, which the next training step allocates again.
 
-    Otherwise the system takes it back and hands it out again page by page, each of them emptied.
+    Otherwise the system takes it back and hands it out again page by page, filled with zeros.
     """
-    with contextlib.suppress(OSError, AttributeError):  # of other systems than Linux
+    with contextlib.suppress(OSError, AttributeError):  # not the GNU C library
         if sys.platform == "linux":
             trim_threshold, mmap_threshold = -1, -3  # as in malloc.h
-            ctypes.CDLL(None).mallopt(trim_threshold, KEPT)
-            ctypes.CDLL(None).mallopt(mmap_threshold, 32 << 20)  # the most that it takes
+            ctypes.CDLL(None).mallopt(trim_threshold, RETAINED)
+            ctypes.CDLL(None).mallopt(mmap_threshold, 32 << 20)  # the largest value it accepts
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name; "auto" is a GPU where there is one, its own for each process."""
+    """The device of that name; "auto" is a GPU if there is one, a different one per process."""
     if name == "auto" and torch.cuda.is_available():
-        return torch.device("cuda", ranks.local_rank() % torch.cuda.device_count())
+        return torch.device("cuda", process_group.local_rank() % torch.cuda.device_count())
     if name == "auto":
         return torch.device("cpu")
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)  # a GPU that is not there is found here
+        torch.empty(0, device=device)  # raises if the device does not exist
     except (RuntimeError, TypeError, AssertionError):
-        raise VHEError(f"there is no device {name!r} here: use auto, cpu or cuda") from None
+        raise VHEError(f"device {name!r} is not available: use auto, cpu or cuda") from None
     return device
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -55,15 +54,15 @@ def cores() -> int:
 
 @contextlib.contextmanager
 def using_threads(count: int | None) -> Iterator[None]:
-    """Use a number of threads inside a with block.
+    """Set the number of threads inside a with block.
 
-    None leaves the choice to torch; of several processes each takes its share of the cores.
+    None leaves the choice to torch; several processes on one machine share its cores.
     """
     if count is not None and not (is_integer(count) and count >= 1):
-        raise VHEError(f"threads is {count!r}, but it has to be a whole number of at least 1")
+        raise VHEError(f"threads is {count!r}, but must be an integer of at least 1")
     before = torch.get_num_threads()
-    if count is None and distributed.size() > 1:
-        count = max(1, cores() // ranks.local_size())
+    if count is None and process_group.local_world_size() > 1:
+        count = max(1, cores() // process_group.local_world_size())
     torch.set_num_threads(before if count is None else count)
     try:
         yield

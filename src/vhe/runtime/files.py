@@ -1,21 +1,22 @@
-"""Files at their lowest: text that is really text, with the place of what is not; safe writing."""
+"""Reading text files with the position of invalid bytes, atomic writing, and the cache folder."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vhe.data.checks import counted
 from vhe.errors import VHEError
+from vhe.runtime.messages import counted
 
 
 @dataclass(frozen=True)
 class Text:
-    """What a text file holds, with the line ends of Unix, and what was mended to get there."""
+    """Content of a text file with Unix line ends; `notes` say what was repaired in reading it."""
 
     path: Path
     content: str
@@ -23,7 +24,7 @@ class Text:
 
     @property
     def lines(self) -> list[str]:
-        """The lines without their ends; a last line end opens no further line."""
+        """The lines without their ends; a line end at the end of the file starts no new line."""
         return self.content.removesuffix("\n").split("\n") if self.content else []
 
     @property
@@ -32,8 +33,11 @@ class Text:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return a file's bytes, or say why it cannot be read."""
+    """Return the bytes of a regular file."""
     try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a pipe or a device may be endless
+            raise VHEError(f"{path} is a pipe or a device; give a regular file.")
         return path.read_bytes()
     except FileNotFoundError:
         raise VHEError(f"{path} does not exist; check the path.") from None
@@ -43,57 +47,74 @@ def read_bytes(path: Path) -> bytes:
         raise VHEError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def read_text(path: Path, *, forgiving: bool = False) -> Text:
-    """Read a UTF-8 file; a byte order mark and CRLF are mended and noted.
+def read_text(path: Path, *, replace_invalid: bool = False) -> Text:
+    """Read a UTF-8 file; a byte order mark is dropped and CRLF converted, with a note.
 
-    `forgiving` is for files whose checksum proves that they are what was published: bytes that
-    are not UTF-8, which the user could do nothing about, are then replaced and noted.
+    `replace_invalid` is for files whose checksum is known, which the user cannot correct: invalid
+    bytes are replaced, with a note, instead of refused.
     """
     raw = read_bytes(path)
     notes = []
     if raw.startswith(b"\xef\xbb\xbf"):
         raw = raw[3:]
-        notes.append(f"{path.name}: a byte order mark (BOM) at the start was dropped")
+        notes.append(f"{path.name}: byte order mark (BOM) at the start dropped")
     try:
         content = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        if not forgiving:
-            line, column = _place(raw, error.start)
+        if not replace_invalid:
+            line, column = _position(raw, error.start)
             raise VHEError(
                 f"{path}:{line}: byte {column} of the line, 0x{raw[error.start]:02x}, is not "
                 "UTF-8; save the file as UTF-8."
             ) from None
         content = raw.decode("utf-8", errors="replace")
-        notes.append(f"{path.name}: bytes that are not UTF-8 were replaced")
-    if "\0" in content and not forgiving:
-        line, column = _place(raw, raw.index(b"\0"))
+        notes.append(f"{path.name}: bytes that are not UTF-8 replaced")
+    if "\0" in content and not replace_invalid:
+        line, column = _position(raw, raw.index(b"\0"))
         raise VHEError(
-            f"{path}:{line}: byte {column} of the line is NUL, which no text holds; "
-            "is it a binary file, or UTF-16?"
+            f"{path}:{line}: byte {column} of the line is NUL, so this is not a UTF-8 text file; "
+            "if it is UTF-16, save it as UTF-8."
         )
     windows = content.count("\r\n")
     if windows:
         content = content.replace("\r\n", "\n")
-        notes.append(f"{path.name}: {counted(windows, 'Windows line end')} (CRLF) read as plain")
+        notes.append(f"{path.name}: {counted(windows, 'Windows line end')} (CRLF) converted")
     return Text(path, content, tuple(notes))
 
 
 def physical_memory() -> int:
-    """The bytes of memory that this machine has; where that cannot be told, more than any has."""
+    """Return the bytes of memory of this machine, or 2**50 where the system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return 1 << 50
 
 
-def _place(raw: bytes, offset: int) -> tuple[int, int]:
-    """Return the line and the byte in it, both from 1."""
+def cache_folder() -> Path:
+    """Return the folder for downloaded files: VHE_CACHE, or `vhe` in the user's cache folder."""
+    if os.environ.get("VHE_CACHE"):
+        return Path(os.environ["VHE_CACHE"])
+    if os.environ.get("XDG_CACHE_HOME"):
+        return Path(os.environ["XDG_CACHE_HOME"]) / "vhe"
+    try:
+        return Path.home() / ".cache" / "vhe"
+    except RuntimeError:
+        raise VHEError(
+            "the home folder of this user is unknown; set VHE_CACHE to a folder for cached files."
+        ) from None
+
+
+def _position(raw: bytes, offset: int) -> tuple[int, int]:
+    """Return the line of a byte and its position in the line, both from 1."""
     return raw.count(b"\n", 0, offset) + 1, offset - raw.rfind(b"\n", 0, offset)
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; it takes that name at the end, or nothing changes."""
+    """Yield a temporary path in the same folder, which is renamed to `path` on success.
+
+    On any error the temporary file is removed and `path` is unchanged.
+    """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,10 +122,10 @@ def atomic_write(path: Path) -> Iterator[Path]:
             raise VHEError(f"{path} is a folder; name a file to write.")
         yield temporary
         with temporary.open("rb") as file:
-            os.fsync(file.fileno())  # otherwise a crash could leave the name on an empty file
+            os.fsync(file.fileno())  # otherwise a crash could leave an empty file at `path`
         temporary.replace(path)
     except OSError as error:
         raise VHEError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
-        with suppress(OSError):  # mostly it has its new name by now
+        with suppress(OSError):  # after success it no longer exists
             temporary.unlink()

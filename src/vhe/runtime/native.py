@@ -21,9 +21,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from vhe.data.datasets import cache_folder
 from vhe.errors import VHEError
-from vhe.runtime.files import atomic_write
+from vhe.runtime.files import atomic_write, cache_folder
 
 FOLDER = Path(__file__).parents[1] / "native"
 FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-march=native",), ())
@@ -35,8 +34,8 @@ def library() -> ctypes.CDLL | None:
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc"))), None)
     if os.environ.get("VHE_COMPILE") == "0" or os.name == "nt" or compiler is None:
         return None
-    path = kept_at(compiler)
     try:
+        path = kept_at(compiler)
         try:
             return _loaded(path)
         except OSError:  # not there yet, or damaged

@@ -1,278 +1,408 @@
-"""Folders that are written whole or not at all, and read only if every byte is as it was written.
+"""Folders that are replaced atomically and verified when they are read.
 
 A model folder and a training folder are both a few plain files and a MANIFEST.json with the
-SHA-256 of each. Nothing in them is ever executed.
+size and SHA-256 of each. Nothing in them is ever executed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
-import sys
+import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from vhe.errors import VHEError
 from vhe.runtime.files import physical_memory
+from vhe.runtime.messages import counted, listed
+from vhe.storage.locks import folder_lock
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "MANIFEST.json"
-LONGEST_NAME = 60  # of a file in a folder
-LARGEST_MANIFEST = 1 << 20  # bytes
-SECONDS_FOR_A_WRITER = 10.0  # so long a reader waits for one that is at work
+MAX_NAME = 60  # characters of a file name in a folder
+MAX_MANIFEST = 1 << 20  # bytes
+WRITER_TIMEOUT = 10.0  # seconds for which a reader waits while the folder is being replaced
+WRITING = "writing"  # purpose of the lock
+
+Content = bytes | Callable[[Path], None]  # the bytes of a file, or a function that writes it
+Entry = dict[str, Any]  # size and checksum of a file in the manifest
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
-    """Write the files and their manifest as ``folder``, atomic_write what was there in one step.
+def write_folder(folder: Path, files: Mapping[str, Content], kind: str) -> None:
+    """Write files and their manifest as ``folder``, which replaces an older one in one step.
 
-    They are written beside the folder first and flushed to disk; an older folder is renamed away
-    only then, and deleted last. At every moment one of the two is complete: see `restore_interrupted_write`.
+    The files are first written to a temporary folder next to it and flushed to disk; only then is
+    the older folder renamed, and deleted last. At every moment one of the two is complete: see
+    `restore_interrupted_write`. A large file is given as a function that writes it to a path.
     """
-    folder = Path(os.path.realpath(folder))  # a symbolic link to a folder stays one
-    with folder_lock(folder, "writing"):
-        _refuse_what_is_not_ours(folder)
-        _write_claimed(folder, files, kind)
+    folder = Path(os.path.realpath(folder))  # a symbolic link to a folder remains a link
+    with folder_lock(folder, WRITING):
+        _refuse_foreign_content(folder)
+        _remove_leftovers(folder)
+        _write_locked(folder, files, kind)
 
 
-def _write_claimed(folder: Path, files: Mapping[str, bytes], kind: str) -> None:
-    _remove_leftovers(folder)
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
-    manifest = {
-        "format": FORMAT,
-        "kind": kind,
-        "files": {
-            name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-            for name, data in sorted(files.items())
-        },
-    }
+def _write_locked(folder: Path, files: Mapping[str, Content], kind: str) -> None:
+    temporary, previous = _temporary(folder), _previous(folder)
     try:
         temporary.mkdir(parents=True)
-        for name, data in {**files, MANIFEST: json_bytes(manifest)}.items():
-            with open(temporary / name, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+        entries = {name: _write_file(temporary / name, files[name]) for name in sorted(files)}
+        manifest = {"format": FORMAT, "kind": kind, "files": entries}
+        _write_file(temporary / MANIFEST, json_bytes(manifest))
         _sync_folder(temporary)
-        previous = _previous(folder)
-        if folder.exists():
+        if os.path.exists(folder):
             shutil.rmtree(previous, ignore_errors=True)
             folder.rename(previous)
         temporary.rename(folder)
         _sync_folder(folder.parent)
         shutil.rmtree(previous, ignore_errors=True)
     except OSError as error:
-        _give_back(folder)
+        _rename_back(folder)
         raise VHEError(
             f"{folder}: the folder cannot be written ({error.strerror or error}); "
-            "nothing that was there has changed"
+            "its previous content is unchanged"
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def read_folder(folder: Path, kind: str) -> dict[str, bytes]:
-    """Every file of a folder, after all of them have been checked."""
-    patience = time.monotonic() + SECONDS_FOR_A_WRITER
+def _write_file(path: Path, content: Content) -> Entry:
+    """Write and flush a file; return its entry in the manifest."""
+    if isinstance(content, bytes):
+        with open(path, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    content(path)
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": os.fstat(file.fileno()).st_size, "sha256": digest}
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise `VHEError` unless `write_folder` can create or replace ``folder``.
+
+    Tries the same steps (lock file, temporary folder, rename) without changing the folder, so that
+    a mount point, a name that is too long or foreign files are found before the work, not after.
+    """
+    folder = restore_interrupted_write(folder)
+    with folder_lock(folder, WRITING):
+        _refuse_foreign_content(folder)
+        probe = _temporary(folder)
+        try:
+            probe.mkdir()
+            if not os.path.exists(folder):
+                probe.rename(folder)
+                folder.rename(probe)
+                return
+            (probe / MANIFEST).touch()
+            # A folder cannot be renamed to the name of one that is not empty. Whatever forbids
+            # renaming this folder at all (a mount point, missing rights) is reported first.
+            with contextlib.suppress(FileExistsError):
+                folder.rename(probe)
+                probe.rename(folder)
+        except OSError as error:
+            if error.errno == errno.ENOTEMPTY:
+                return
+            reason = error.strerror or str(error)
+            if error.errno == errno.EBUSY:
+                reason += ": it is a mount point or in use"
+            raise VHEError(
+                f"{folder}: the folder cannot be written ({reason}); choose another folder"
+            ) from error
+        finally:
+            shutil.rmtree(probe, ignore_errors=True)
+
+
+class Folder:
+    """The files of a folder as one `write_folder` wrote them, each verified when it is accessed.
+
+    All files are open, so that they stay available, and consistent with each other, if the folder
+    is replaced. Close it, or use it in a with block.
+    """
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.folder = folder
+        self._files: dict[str, BufferedReader] = {}
+        self._verified: set[str] = set()
+        try:
+            self._entries = self._open(kind)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, kind: str) -> dict[str, Entry]:
+        folder = self.folder
+        if not os.path.isdir(folder):
+            raise VHEError(f"{folder}: no such {kind} folder")
+        manifest = _open_regular(folder / MANIFEST)
+        if manifest is None:
+            raise VHEError(f"{folder}: not a {kind} folder: it has no {MANIFEST}")
+        with manifest:
+            raw = manifest.read(MAX_MANIFEST + 1)
+        entries = _checked_manifest(folder, raw, kind)
+        for name, entry in entries.items():
+            path = folder / name
+            file = _open_regular(path)
+            if file is None:
+                raise VHEError(
+                    f"{path}: this file of the folder is missing; restore a copy or fit again"
+                )
+            self._files[name] = file
+            if os.fstat(file.fileno()).st_size != entry["bytes"]:
+                raise _changed(path)
+        return entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file."""
+        file = self._file(name)
+        with _readable(self.folder / name):
+            file.seek(0)
+            data = file.read(self._entries[name]["bytes"] + 1)
+        self._verify(name, len(data), hashlib.sha256(data).hexdigest())
+        return data
+
+    def path(self, name: str) -> Path:
+        """Return a path at which a file can be opened or mapped while this folder is open."""
+        file = self._file(name)
+        if name not in self._verified:
+            with _readable(self.folder / name):
+                file.seek(0)
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                self._verify(name, os.fstat(file.fileno()).st_size, digest)
+            self._verified.add(name)
+        # by its descriptor (Linux): the same file even if the folder is replaced
+        descriptor = Path(f"/proc/self/fd/{file.fileno()}")
+        return descriptor if descriptor.exists() else self.folder / name
+
+    def _file(self, name: str) -> BufferedReader:
+        if name not in self._files:
+            raise VHEError(f"{self.folder}: the folder has no {name}; restore a copy or fit again")
+        return self._files[name]
+
+    def _verify(self, name: str, size: int, digest: str) -> None:
+        entry = self._entries[name]
+        if (size, digest) != (entry["bytes"], entry["sha256"]):
+            raise _changed(self.folder / name)
+
+
+def open_folder(folder: Path, kind: str) -> Folder:
+    """Open a folder for reading; wait for a writer that is just replacing it."""
+    deadline = time.monotonic() + WRITER_TIMEOUT
     while True:
         folder = restore_interrupted_write(folder)
-        found = _identity(folder)
+        before = _identity(folder)
         try:
-            return _read(folder, kind)
+            opened = Folder(folder, kind)
         except VHEError:
-            replaced = _identity(restore_interrupted_write(folder)) != found  # while it was read
-            if not replaced or time.monotonic() > patience:
+            replaced = _identity(restore_interrupted_write(folder)) != before
+            if not replaced or time.monotonic() > deadline:
                 raise
+            continue
+        if _identity(folder) == before:  # otherwise the files may be of two writes
+            return opened
+        opened.close()
 
 
-def _read(folder: Path, kind: str) -> dict[str, bytes]:
-    if not folder.is_dir():
-        raise VHEError(f"{folder}: there is no such {kind} folder")
-    manifest = folder / MANIFEST
-    if manifest.is_symlink() or not manifest.is_file():
-        raise VHEError(f"{folder}: this is not a {kind} folder, it has no {MANIFEST}")
-    files = _listed(folder, _bytes(manifest, LARGEST_MANIFEST + 1), kind)
-    return {name: _checked(folder, name, entry) for name, entry in files.items()}
+def read_folder(folder: Path, kind: str) -> dict[str, bytes]:
+    """Return the verified content of every file of a folder."""
+    with open_folder(folder, kind) as opened:
+        return {name: opened.read(name) for name in opened}
 
 
 def restore_interrupted_write(folder: Path) -> Path:
-    """Give a folder its name back if the writer was stopped between its two renames."""
+    """Rename a folder back if its writer was killed between its two renames; return its path."""
     folder = Path(os.path.realpath(folder))
     previous = _previous(folder) / MANIFEST
-    patience = time.monotonic() + SECONDS_FOR_A_WRITER
-    while not folder.exists() and previous.exists() and time.monotonic() < patience:
+    deadline = time.monotonic() + WRITER_TIMEOUT
+    while not os.path.exists(folder) and os.path.exists(previous) and time.monotonic() < deadline:
         try:
-            with folder_lock(folder, "writing"):
-                _give_back(folder)
-        except VHEError:  # it is between them right now
+            with folder_lock(folder, WRITING):
+                _rename_back(folder)
+        except VHEError:  # a writer is at this moment between its renames
             time.sleep(0.01)
     return folder
 
 
 def discard(folder: Path) -> None:
-    """Delete a folder so that it is never seen half deleted."""
+    """Delete a folder that `write_folder` wrote, in one step; leave anything else unchanged."""
     folder = Path(os.path.realpath(folder))
-    away = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
-    with contextlib.suppress(OSError):
-        folder.rename(away)
-    shutil.rmtree(away, ignore_errors=True)
+    temporary = _temporary(folder)
+    with contextlib.suppress(OSError, VHEError), folder_lock(folder, WRITING):
+        _refuse_foreign_content(folder)
+        folder.rename(temporary)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _give_back(folder: Path) -> None:
+def _rename_back(folder: Path) -> None:
     previous = _previous(folder)
-    if not folder.exists() and (previous / MANIFEST).exists():
+    if not os.path.exists(folder) and os.path.exists(previous / MANIFEST):
         with contextlib.suppress(OSError):
             previous.rename(folder)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """What tells a folder from another one that took its name."""
+    """Return what distinguishes a folder from another one that takes its name."""
     try:
-        about = folder.stat()
+        status = folder.stat()
     except OSError:
         return None
-    return about.st_ino, about.st_ctime_ns
+    return status.st_ino, status.st_ctime_ns
 
 
-@contextlib.contextmanager
-def folder_lock(folder: Path, purpose: str) -> Iterator[None]:
-    """Keep other processes from claiming a folder for the same purpose inside a with block.
-
-    The claim is a lock of the operating system on a file beside the folder: it ends with the
-    process, however that ends.
-    """
-    folder = Path(os.path.realpath(folder))
-    path = folder.with_name(f".{folder.name}.{purpose}")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        handle = _locked(path)
-    except OSError as error:
-        raise VHEError(
-            f"{folder}: the folder cannot be written ({error.strerror or error})"
-        ) from error
-    if handle is None:
-        raise VHEError(
-            f"{folder}: another command is writing there; wait for its end or name another folder"
-        )
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        os.close(handle)
-
-
-def _locked(path: Path) -> int | None:
-    """The file at ``path``, opened and locked; None if another process has it."""
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            _lock(handle)
-            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
-                return handle
-        except (BlockingIOError, PermissionError):
-            os.close(handle)
-            return None
-        except FileNotFoundError:
-            pass
-        except OSError:  # a file system without locks
-            return handle
-        os.close(handle)  # who had it before has deleted it meanwhile
-
-
-def _lock(handle: int) -> None:
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Delete what writers left that were killed; whoever holds the claim is the only writer."""
-    with contextlib.suppress(OSError):
-        for path in folder.parent.iterdir():
-            if path.name.startswith(f".{folder.name}.") and path.name.endswith(".part"):
-                shutil.rmtree(path, ignore_errors=True)
-
-
-def _refuse_what_is_not_ours(folder: Path) -> None:
-    """Only a new place, an empty folder or one that was written here may be replaced."""
-    if not folder.exists() or (folder / MANIFEST).is_file():
-        return
-    if not folder.is_dir() or any(folder.iterdir()):
-        raise VHEError(f"{folder} holds something else: name a new or an empty folder")
+def _temporary(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
 
 
 def _previous(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.previous")
 
 
-def _listed(folder: Path, raw: bytes, kind: str) -> dict[str, dict[str, Any]]:
-    """The files a manifest names, if it is a manifest and names only files of this folder."""
-    damaged = f"{folder / MANIFEST}: the manifest is damaged; take a copy or fit the model again"
-    if len(raw) > LARGEST_MANIFEST:
-        raise VHEError(damaged)
-    try:
-        manifest = json.loads(raw)
-        written_format, written_kind = manifest["format"], manifest["kind"]
-        files: dict[str, dict[str, Any]] = manifest["files"]
-        sound = isinstance(written_format, int) and all(
-            isinstance(entry["bytes"], int) and isinstance(entry["sha256"], str)
-            for entry in files.values()
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise VHEError(damaged) from None
-    if not sound:
-        raise VHEError(damaged)
-    if written_format > FORMAT:
+def _remove_leftovers(folder: Path) -> None:
+    """Delete the temporary folders of killed writers; the caller holds the lock."""
+    temporary = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}\.part")
+    with contextlib.suppress(OSError):
+        for path in folder.parent.iterdir():
+            if temporary.fullmatch(path.name):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _refuse_foreign_content(folder: Path) -> None:
+    """Allow a new path, an empty folder, or a folder of which the manifest lists every file."""
+    with _readable(folder):
+        if not os.path.exists(folder):
+            return
+        if not os.path.isdir(folder):
+            raise VHEError(f"{folder}: this is a file; choose a new or an empty folder")
+        found = {path.name: path for path in folder.iterdir()}
+    if not found:
+        return
+    manifest = _open_regular(folder / MANIFEST)
+    if manifest is None:
         raise VHEError(
-            f"{folder}: it was written in format {written_format} and this version of vhe reads "
-            f"up to format {FORMAT}: install a newer vhe"
+            f"{folder}: contains other files ({listed(sorted(found))}); choose a new or an empty "
+            "folder"
         )
-    if written_format < 1 or raw != json_bytes(manifest):  # not a byte may differ
-        raise VHEError(damaged)
-    if written_kind != kind:
-        raise VHEError(f"{folder}: this is a {written_kind} folder, not a {kind} folder")
+    with manifest:
+        files = _parsed_manifest(folder, manifest.read(MAX_MANIFEST + 1))["files"]
+    foreign = sorted(
+        name
+        for name, path in found.items()
+        if name != MANIFEST and (name not in files or path.is_dir())
+    )
+    if foreign:
+        raise VHEError(
+            f"{folder}: contains {counted(len(foreign), 'file or folder', 'files or folders')} "
+            f"that {MANIFEST} does not list ({listed(foreign)}); move them or choose another folder"
+        )
+
+
+def _parsed_manifest(folder: Path, raw: bytes) -> dict[str, Any]:
+    """Return a manifest after a check of its structure."""
+    damaged = VHEError(
+        f"{folder / MANIFEST}: the manifest is damaged; restore a copy, or delete the folder and "
+        "fit again"
+    )
+    if len(raw) > MAX_MANIFEST:
+        raise damaged
+    try:
+        manifest: dict[str, Any] = json.loads(raw)
+        sound = (
+            type(manifest["format"]) is int
+            and manifest["format"] >= 1
+            and isinstance(manifest["kind"], str)
+            and all(
+                len(name) <= MAX_NAME
+                and type(entry["bytes"]) is int
+                and isinstance(entry["sha256"], str)
+                for name, entry in manifest["files"].items()
+            )
+        )
+        canonical = raw == json_bytes(manifest)  # so that every changed byte is detected
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise damaged from None
+    if not sound or not canonical:
+        raise damaged
+    return manifest
+
+
+def _checked_manifest(folder: Path, raw: bytes, kind: str) -> dict[str, Entry]:
+    """Return the entries of a manifest of this format and kind whose files are in the folder."""
+    manifest = _parsed_manifest(folder, raw)
+    if manifest["format"] < FORMAT:
+        raise VHEError(
+            f"{folder}: written by the first edition of vhe (format {manifest['format']}); "
+            "fit the model again"
+        )
+    if manifest["format"] > FORMAT:
+        raise VHEError(
+            f"{folder}: written in format {manifest['format']}, but this version of vhe reads "
+            f"format {FORMAT}; install a newer vhe"
+        )
+    if manifest["kind"] != kind:
+        raise VHEError(f"{folder}: this is a {manifest['kind']} folder, not a {kind} folder")
+    files: dict[str, Entry] = manifest["files"]
     for name in files:
         if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
-            raise VHEError(f"{folder / MANIFEST}: it names {name!r}, which is outside the folder")
-        if len(name) > LONGEST_NAME:
-            raise VHEError(damaged)
-    claims = sum(entry["bytes"] for entry in files.values())
-    if claims > physical_memory():
-        raise VHEError(f"{folder}: its files claim {claims:,} bytes, more than the memory here")
+            raise VHEError(f"{folder / MANIFEST}: lists {name!r}, which is outside the folder")
+    size = sum(entry["bytes"] for entry in files.values())
+    if size > physical_memory():
+        raise VHEError(f"{folder}: its files have {size:,} bytes, more than the memory available")
     return files
 
 
-def _checked(folder: Path, name: str, entry: dict[str, Any]) -> bytes:
-    path = folder / name
-    if path.is_symlink() or not path.is_file():
-        raise VHEError(f"{path}: this file of the folder is missing; take a copy or fit again")
-    data = _bytes(path, max(0, entry["bytes"]) + 1)
-    if len(data) != entry["bytes"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        raise VHEError(
-            f"{path}: the file has changed since it was written; take a copy or fit again"
-        )
-    return data
+def _open_regular(path: Path) -> BufferedReader | None:
+    """Open a file for reading; None for a symbolic link, a pipe, or anything but a plain file."""
+    with _readable(path):
+        try:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                return None
+            # not blocking, not followed: in case the file has become a pipe or a link meanwhile
+            flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+            return open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags))
+        except FileNotFoundError:
+            return None
 
 
-def _bytes(path: Path, most: int) -> bytes:
+def _changed(path: Path) -> VHEError:
+    return VHEError(
+        f"{path}: the file has changed since it was written; restore a copy or fit again"
+    )
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Report errors of the operating system inside a with block as those of reading ``path``."""
     try:
-        with path.open("rb") as file:
-            return file.read(min(most, os.fstat(file.fileno()).st_size))
+        yield
     except OSError as error:
-        raise VHEError(f"{path}: the file cannot be read ({error.strerror or error})") from None
+        raise VHEError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
 def _sync_folder(folder: Path) -> None:
@@ -289,24 +419,44 @@ def json_bytes(value: Any) -> bytes:
 
 
 def tensor_bytes(tensors: Mapping[str, Any]) -> bytes:
-    """Tensors as safetensors; the same tensors give the same bytes."""
+    """Return tensors as safetensors; the same tensors give the same bytes."""
     from safetensors.torch import save
 
-    return save({name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)})
+    return save(_contiguous(tensors))
 
 
-def read_tensors(data: bytes, where: str) -> dict[str, Any]:
+def tensor_file(tensors: Mapping[str, Any]) -> Callable[[Path], None]:
+    """Return a function that writes what `tensor_bytes` returns to a path, without a copy of it."""
+
+    def write(path: Path) -> None:
+        from safetensors import SafetensorError
+        from safetensors.torch import save_file
+
+        try:
+            save_file(_contiguous(tensors), path)
+        except SafetensorError as error:
+            raise OSError(str(error)) from None
+
+    return write
+
+
+def _contiguous(tensors: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
+
+
+def read_tensors(source: bytes | Path, where: str) -> dict[str, Any]:
+    """Return the tensors in safetensors; those of a path are mapped into memory, not copied."""
     from safetensors import SafetensorError
-    from safetensors.torch import load
+    from safetensors.torch import load, load_file
 
     try:
-        return load(data)
-    except (SafetensorError, ValueError, OverflowError, KeyError) as error:
-        raise VHEError(f"{where}: these are not tensors ({error})") from None
+        return load(source) if isinstance(source, bytes) else load_file(source)
+    except (SafetensorError, OSError, ValueError, OverflowError, KeyError) as error:
+        raise VHEError(f"{where}: not valid safetensors ({error})") from None
 
 
 def encode_key(value: Any) -> Any:
-    """A vertex id or a label as JSON, so that it comes back with its type.
+    """Return a vertex id or a label as a JSON value from which `decode_key` restores its type.
 
     >>> decode_key(encode_key(("p", 12))) == ("p", 12)
     True

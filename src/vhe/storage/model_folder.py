@@ -1,4 +1,4 @@
-"""What a saved model is made of, and how it becomes files and comes back."""
+"""The model folder: what a saved model consists of, and how it is written and read."""
 
 from __future__ import annotations
 
@@ -8,149 +8,138 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from vhe.config import VHEConfig
-from vhe.data.checks import shortened
+from vhe.config import PairVHEConfig, VHEConfig
 from vhe.data.network import TextNetwork
-from vhe.data.readers.tables import open_parquet, parquet_columns, readable_parquet
+from vhe.data.readers.parquet import open_parquet, parquet_columns, readable_parquet
 from vhe.errors import VHEError
 from vhe.runtime.files import physical_memory
+from vhe.runtime.messages import shortened
 from vhe.storage.folder import (
     decode_key,
     encode_key,
     json_bytes,
-    read_folder,
+    open_folder,
     read_tensors,
-    tensor_bytes,
+    tensor_file,
     write_folder,
 )
 
-if TYPE_CHECKING:
-    from vhe.pair.model import PairVAE
-
 MODEL = "model"  # the kind of folder
+CONFIGS: dict[str, type[VHEConfig] | type[PairVHEConfig]] = {
+    "graph": VHEConfig,
+    "pair": PairVHEConfig,
+}
 
 
 @dataclass(frozen=True)
 class SavedModel:
-    """Everything that a fitted model needs to answer, and to tell how it was made."""
+    """Everything that a fitted model needs to make predictions and to say how it was made.
 
-    config: VHEConfig
+    Attributes
+    ----------
+    model : "graph" or "pair"
+    tensors : by name; each table occurs once
+    numbers : single numbers by name, such as the calibration
+    """
+
+    model: str
+    config: VHEConfig | PairVHEConfig
     network: TextNetwork
     vocabulary: tuple[str, ...]
-    weights: dict[str, Any]  # of the PairVAE
-    mean: NDArray[np.float32]  # (n, d)
-    std: NDArray[np.float32]
-    calibration: tuple[float, float, float]  # as `vhe.predict.degree.Calibration`
-    pi0: float
+    tensors: dict[str, Any]
+    numbers: dict[str, float]
     history: list[dict[str, float]]
     result: dict[str, Any]
 
 
-def write_model(folder: Path, model: SavedModel) -> None:
-    import torch
-
-    network = model.network
-    tensors = {f"network.{name}": value for name, value in model.weights.items()}
-    tensors["embedding.mean"] = torch.from_numpy(model.mean)
-    tensors["embedding.std"] = torch.from_numpy(model.std)
+def write_model(folder: Path, saved: SavedModel) -> None:
+    """Write the model folder, whole or not at all."""
+    network = saved.network
     about = {
-        "config": model.config.to_dict(),
+        "model": saved.model,
+        "config": saved.config.to_dict(),
         "network": {"name": network.name, "directed": network.directed},
-        "pi0": model.pi0,
-        "calibration": list(model.calibration),
+        "numbers": saved.numbers,
     }
-    # what no file can hold (half a surrogate pair) belongs to no word
+    # an unpaired surrogate cannot be written as UTF-8, and is not part of any word
     texts = [text.encode(errors="replace").decode() for text in network.texts]
     vertices = {"id": _keys(network.ids), "text": texts}
     if network.labels is not None:
         vertices["label"] = _keys(network.labels)
-    files = {
-        "config.json": json_bytes(about),
-        "weights.safetensors": tensor_bytes(tensors),
-        "vocabulary.txt": "".join(f"{word}\n" for word in model.vocabulary).encode(),
-        "vertices.parquet": _parquet(vertices),
-        "edges.parquet": _parquet({"source": network.edges[:, 0], "target": network.edges[:, 1]}),
-        "history.jsonl": "".join(json.dumps(r) + "\n" for r in model.history).encode(),
-        "result.json": json_bytes(model.result),
-    }
-    write_folder(folder, files, MODEL)
+    edges = {"source": network.edges[:, 0], "target": network.edges[:, 1]}
+    write_folder(
+        folder,
+        {
+            "config.json": json_bytes(about),
+            "weights.safetensors": tensor_file(saved.tensors),
+            "vocabulary.txt": "".join(f"{word}\n" for word in saved.vocabulary).encode(),
+            "vertices.parquet": _parquet(vertices),
+            "edges.parquet": _parquet(edges),
+            "history.jsonl": "".join(json.dumps(r) + "\n" for r in saved.history).encode(),
+            "result.json": json_bytes(saved.result),
+        },
+        MODEL,
+    )
 
 
 def read_model(folder: Path) -> SavedModel:
-    files = read_folder(folder, MODEL)
+    """Read a model folder; every file is verified."""
     try:
-        about = json.loads(files["config.json"], parse_float=_finite, parse_constant=_finite)
-        vertices, edges = (
-            _table(files[name], folder / name) for name in ("vertices.parquet", "edges.parquet")
-        )
-        if sum(map(len, vertices["text"])) > physical_memory():  # one text for all of them
-            raise VHEError(f"{folder}: its texts are longer than the memory here")
-        labels = [_key(v) for v in vertices["label"]] if "label" in vertices else None
-        network = TextNetwork(
-            [_key(v) for v in vertices["id"]],
-            vertices["text"],
-            np.array([edges["source"], edges["target"]], dtype=np.int64).T.reshape(-1, 2),
-            labels,
-            **about["network"],
-        )
-        tensors = read_tensors(files["weights.safetensors"], f"{folder}/weights.safetensors")
-        if not all(bool(value.isfinite().all()) for value in tensors.values()):
-            raise VHEError(f"{folder}: not all weights are finite numbers; fit the model again")
-        slope, offset, *degree_weight = about["calibration"]
-        config, result = VHEConfig.from_dict(about["config"]), json.loads(files["result.json"])
-        mean, std = (tensors[f"embedding.{name}"].numpy() for name in ("mean", "std"))
-        if not mean.shape == std.shape == (len(network), config.latent_dim):
-            raise VHEError(f"{folder}: the embedding does not fit the network beside it")
-        int(result["seed"])
-        return SavedModel(
-            config=config,
-            network=network,
-            vocabulary=tuple(files["vocabulary.txt"].decode().split("\n")[:-1]),
-            weights={
-                name.removeprefix("network."): value
-                for name, value in tensors.items()
-                if name.startswith("network.")
-            },
-            mean=mean,
-            std=std,
-            calibration=(float(slope), float(offset), float(*degree_weight)),
-            pi0=float(about["pi0"]),
-            history=[json.loads(line) for line in files["history.jsonl"].decode().splitlines()],
-            result=result,
-        )
+        with open_folder(folder, MODEL) as files:
+            about = json.loads(
+                files.read("config.json"), parse_float=_finite, parse_constant=_finite
+            )
+            tensors = read_tensors(
+                files.path("weights.safetensors"), f"{folder}/weights.safetensors"
+            )
+            if not all(bool(v.isfinite().all()) for v in tensors.values()):
+                raise VHEError(f"{folder}: some weights are not finite; fit the model again")
+            result = json.loads(files.read("result.json"))
+            int(result["seed"])
+            return SavedModel(
+                model=about["model"],
+                config=CONFIGS[about["model"]].from_dict(about["config"]),
+                network=_network(
+                    folder, files.read("vertices.parquet"), files.read("edges.parquet"), about
+                ),
+                vocabulary=tuple(files.read("vocabulary.txt").decode().split("\n")[:-1]),
+                tensors=tensors,
+                numbers={name: float(value) for name, value in about["numbers"].items()},
+                history=[json.loads(r) for r in files.read("history.jsonl").decode().splitlines()],
+                result=result,
+            )
     except VHEError as error:
-        if str(folder) in str(error):
-            raise
-        raise VHEError(f"{folder}: {error}") from None
+        raise error if str(folder) in str(error) else VHEError(f"{folder}: {error}") from None
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        said = shortened(repr(error))
-        raise VHEError(f"{folder}: the model folder lacks something it needs ({said})") from None
+        raise incomplete(folder, error) from None
     except RecursionError:
         raise VHEError(f"{folder}: a file of the model folder is nested too deeply") from None
 
 
-def pair_vae(saved: SavedModel, folder: Path) -> PairVAE:
-    """The network with its weights; sizes that its settings claim take no memory until they fit."""
-    import torch
+def incomplete(folder: Path, error: Exception) -> VHEError:
+    """The error for a folder whose files do not make up a model."""
+    reason = shortened(repr(error))
+    return VHEError(f"{folder}: the model folder is incomplete or inconsistent ({reason})")
 
-    from vhe.pair.model import PairVAE
 
-    unfit = VHEError(f"{folder}: the weights do not fit the network beside them")
-    try:
-        with torch.device("meta"):
-            model = PairVAE(saved.config, len(saved.vocabulary), len(saved.network), saved.pi0)
-    except (RuntimeError, TypeError, OverflowError):  # sizes that no tensor has
-        raise unfit from None
-    wanted = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
-    if wanted != {name: (value.shape, value.dtype) for name, value in saved.weights.items()}:
-        raise unfit
-    model.to_empty(device="cpu").load_state_dict(saved.weights)
-    return model
+def _network(folder: Path, vertices: bytes, edges: bytes, about: dict[str, Any]) -> TextNetwork:
+    import numpy as np
+
+    table, ends = (
+        _table(vertices, folder / "vertices.parquet"),
+        _table(edges, folder / "edges.parquet"),
+    )
+    if sum(map(len, table["text"])) > physical_memory():  # equal texts are stored once
+        raise VHEError(f"{folder}: its texts are larger than the memory of this machine")
+    return TextNetwork(
+        [_key(v) for v in table["id"]],
+        table["text"],
+        np.array([ends["source"], ends["target"]], dtype=np.int64).T.reshape(-1, 2),
+        [_key(v) for v in table["label"]] if "label" in table else None,
+        **about["network"],
+    )
 
 
 def _keys(values: Sequence[Any]) -> list[str]:

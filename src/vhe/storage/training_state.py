@@ -1,94 +1,179 @@
-"""A training on disk: all that it takes to go on to the same bits."""
+"""Checkpoints of a training run, from which it can be resumed with the same result."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import math
+import warnings
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from vhe.errors import VHEError
-from vhe.storage.folder import json_bytes, read_folder, read_tensors, tensor_bytes
+from vhe.runtime.checks import is_integer
+from vhe.runtime.loop import TrainingState
+from vhe.runtime.messages import shown
+from vhe.storage.folder import (
+    Content,
+    Folder,
+    check_replaceable,
+    json_bytes,
+    open_folder,
+    read_tensors,
+    tensor_file,
+    write_folder,
+)
+from vhe.storage.locks import folder_lock
 
 if TYPE_CHECKING:
-    from vhe.pair.training import Trainer
+    from torch import Tensor
+
+    from vhe.data.text import Corpus
 
 TRAINING = "training"  # the kind of folder
+STATE, TENSORS = "training.json", "training.safetensors"
 
 
-def files_of(trainer: Trainer) -> dict[str, bytes]:
-    """The files of a training, by name."""
-    tensors = {f"best.{name}": value for name, value in trainer.best.items()}
-    tensors |= {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
-    for k, optimiser in enumerate(trainer.optimisers):
-        for parameter, values in optimiser.state_dict()["state"].items():
-            for name, value in values.items():
-                tensors[f"optimiser.{k}.{parameter}.{name}"] = torch.as_tensor(value)
-    about = {
-        "seed": trainer.seed,
-        "network": _digest(trainer),
-        "config": trainer.config.to_dict(),
-        "state": asdict(trainer.state),
-    }
-    return {"training.json": json_bytes(about), "training.safetensors": tensor_bytes(tensors)}
+class TrainingCheckpoint:
+    """The folder of a training run; a `vhe.runtime.loop.Checkpoint`.
 
+    Parameters
+    ----------
+    folder : replaced by each checkpoint
+    identity : what must be the same to resume: "model" ("graph" or "pair"), "seed", "settings"
+        and "network" (see `network_digest`)
+    seconds : between two checkpoints
+    """
 
-def restore(trainer: Trainer, folder: Path) -> None:
-    """Put weights, optimisers and state of the training in a folder into a trainer."""
-    files = read_folder(folder, TRAINING)
-    about = json.loads(files["training.json"])
-    settings = _what_counts(trainer.config.to_dict()), trainer.seed
-    if (_what_counts(about["config"]), about["seed"]) != settings:
-        raise VHEError(
-            f"{folder}: that training has other settings or another seed; "
-            "resume with the same ones, or start anew without --resume"
-        )
-    another = VHEError(f"{folder}: that training is of another network")
-    if about.get("network") != _digest(trainer):
-        raise another
-    tensors = read_tensors(files["training.safetensors"], str(folder))
-    try:
-        trainer.model.load_state_dict(_under(tensors, "model."))
-        for k, optimiser in enumerate(trainer.optimisers):
-            _load_optimiser(optimiser, _under(tensors, f"optimiser.{k}."))
-    except (RuntimeError, KeyError):
-        raise another from None
-    trainer.best = _under(tensors, "best.")
-    trainer.state = type(trainer.state)(**about["state"])
+    def __init__(self, folder: Path, identity: dict[str, Any], seconds: float) -> None:
+        self.folder, self.seconds = folder, seconds
+        self.identity: dict[str, Any] = json.loads(json_bytes(identity))
+        self._warned = False
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Refuse a second training run in this folder inside a with block."""
+        with folder_lock(self.folder, "lock"):
+            check_replaceable(self.folder)
+            yield
+
+    def save(self, state: TrainingState, tensors: dict[str, Tensor]) -> None:
+        """Replace the checkpoint; if that fails, warn once and leave the previous one."""
+        content: dict[str, Content] = {
+            STATE: json_bytes(self.identity | {"state": asdict(state)}),
+            TENSORS: tensor_file(tensors),
+        }
+        try:
+            write_folder(self.folder, content, TRAINING)
+        except VHEError as error:
+            if not self._warned:
+                warnings.warn(
+                    f"no checkpoint at step {state.step}: {error}; training continues",
+                    stacklevel=2,
+                )
+            self._warned = True
+
+    def load(self) -> tuple[TrainingState, dict[str, Tensor]]:
+        """Return the saved state and tensors after a check that they belong to this run."""
+        with open_folder(self.folder, TRAINING) as opened:
+            saved = _saved(opened)
+            self._check_identity(saved)
+            return _state(saved, self.folder), read_tensors(opened.path(TENSORS), str(self.folder))
+
+    def _check_identity(self, saved: dict[str, Any]) -> None:
+        folder, own = self.folder, self.identity
+        if saved["model"] != own["model"]:
+            raise VHEError(
+                f"{folder}: the training run there is of a {saved['model']} model, not of a "
+                f"{own['model']} model; resume with --model {saved['model']}, or start again "
+                "without --resume"
+            )
+        before = saved["settings"] | {"seed": saved["seed"]}
+        now = own["settings"] | {"seed": own["seed"]}
+        different = [
+            f"{name} was {shown(before.get(name))} and is {shown(now.get(name))}"
+            for name in {**now, **before}
+            if before.get(name) != now.get(name)
+        ]
+        if different:
+            raise VHEError(
+                f"{folder}: the training run there has other settings or another seed "
+                f"({', '.join(different[:3])}); resume with the same ones, or start again without "
+                "--resume"
+            )
+        if saved["network"] != own["network"]:
+            raise VHEError(
+                f"{folder}: the training run there is of another network; resume with the same "
+                "network, or start again without --resume"
+            )
 
 
 def seed_of(folder: Path) -> int:
-    """The seed of the training in a folder."""
-    return int(json.loads(read_folder(folder, TRAINING)["training.json"])["seed"])
+    """Return the seed of the training run in a folder."""
+    with open_folder(folder, TRAINING) as opened:
+        return int(_saved(opened)["seed"])
 
 
-def _digest(trainer: Trainer) -> str:
-    """What tells one network from another: its texts and its links."""
-    digest, corpus = hashlib.sha256(), trainer.corpus
-    for part in (corpus.offsets, corpus.tokens, trainer.links, trainer.validation):
-        digest.update(np.ascontiguousarray(part).tobytes())
+def network_digest(corpus: Corpus, links: NDArray[np.int64], validation: NDArray[np.int64]) -> str:
+    """Return a checksum of the texts, the training links and the validation links."""
+    digest = hashlib.sha256()
+    for part in (corpus.offsets, corpus.tokens, links, validation):
+        digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
 
 
-def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    whole = optimiser.state_dict()
-    whole["state"] = {}
-    for name, value in tensors.items():
-        parameter, key = name.split(".")
-        scalar = isinstance(optimiser, torch.optim.SparseAdam) and key == "step"
-        whole["state"].setdefault(int(parameter), {})[key] = int(value) if scalar else value
-    optimiser.load_state_dict(whole)
+def _saved(opened: Folder) -> dict[str, Any]:
+    """Return the content of training.json after a check of its types."""
+    try:
+        saved: dict[str, Any] = json.loads(opened.read(STATE))
+        valid = (
+            isinstance(saved["model"], str)
+            and is_integer(saved["seed"])
+            and 0 <= saved["seed"] < 2**32
+            and isinstance(saved["settings"], dict)
+            and isinstance(saved["network"], str)
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        valid = False
+    if not valid:
+        raise _damaged(opened.folder)
+    return saved
 
 
-def _what_counts(settings: dict[str, object]) -> dict[str, object]:
-    """The settings that the result depends on: how often it is kept may change on the way."""
-    return {k: v for k, v in settings.items() if not k.startswith("checkpoint_")}
+def _state(saved: dict[str, Any], folder: Path) -> TrainingState:
+    """Return the training state in training.json after a check of its types."""
+    try:
+        state = TrainingState(**saved["state"])
+        numbers = [
+            *([] if state.best_score is None else [state.best_score]),
+            state.seconds,
+            *state.sums.values(),
+            *state.chosen.values(),
+            *(value for record in state.history for value in record.values()),
+        ]
+        valid = (
+            is_integer(state.step)
+            and is_integer(state.best_step)
+            and 0 <= state.best_step <= state.step
+            and isinstance(state.stopped, str)
+            and isinstance(state.history, list)
+            and all("step" in record for record in state.history)
+            and all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
+        )
+    except (KeyError, TypeError, AttributeError, OverflowError):
+        valid = False
+    if not valid:
+        raise _damaged(folder)
+    return state
 
 
-def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+def _damaged(folder: Path) -> VHEError:
+    return VHEError(
+        f"{folder / STATE}: not the state of a training run; start again without --resume"
+    )

@@ -1,4 +1,4 @@
-"""Where learning starts: word vectors from the corpus."""
+"""Latent semantic analysis: word vectors from the corpus alone."""
 
 from __future__ import annotations
 
@@ -10,48 +10,62 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from vhe.data.text import Corpus
 
-WORD_SCALE = 0.3  # the deviation of an entry of a word vector
+WORD_SCALE = 0.3  # standard deviation of the entries of word vectors
 
 
 def word_counts(corpus: Corpus):  # type: ignore[no-untyped-def]
-    """How often each text has each word: sparse (n, V)."""
+    """Number of occurrences of each word in each text: sparse (n, V)."""
     from scipy.sparse import csr_array
 
     shape = (len(corpus), len(corpus.vocabulary))
     ones = np.ones(len(corpus.tokens), dtype=np.float32)
-    offsets = corpus.offsets.copy()  # merging repeated words changes it in place
+    offsets = corpus.offsets.copy()  # sum_duplicates changes it in place
     counts = csr_array((ones, np.asarray(corpus.tokens) - 1, offsets), shape=shape)
     counts.sum_duplicates()
     return counts
 
 
-def lsa_word_vectors(corpus: Corpus, dim: int, seed: int) -> NDArray[np.float32]:
-    """Word vectors (V, dim) from the corpus alone: latent semantic analysis of TF-IDF.
+def damped_counts(corpus: Corpus):  # type: ignore[no-untyped-def]
+    """1 + log of the number of occurrences: sparse (n, V)."""
+    counts = word_counts(corpus)
+    counts.data = 1 + np.log(counts.data)
+    return counts
 
-    The right singular vectors times the inverse document frequency, centred, one common scale.
-    Where the corpus has fewer dimensions than asked for, the rest is zero.
+
+def lsa_word_vectors(corpus: Corpus, dim: int, seed: int) -> NDArray[np.float32]:
+    """Word vectors (V, dim): right singular vectors of TF-IDF times the inverse document frequency.
+
+    They are centred and scaled to the standard deviation `WORD_SCALE`. Dimensions beyond the rank
+    of the corpus are zero.
     """
     from sklearn.utils.extmath import randomized_svd
 
-    counts = word_counts(corpus)
-    n, words = counts.shape
-    seen_in = np.bincount(counts.indices, minlength=words)
-    idf = (np.log((1 + n) / (1 + seen_in)) + 1).astype(np.float32)
-    counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
-    norm = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1))).ravel()
-    counts.data /= np.repeat(np.maximum(norm, 1e-12), np.diff(counts.indptr)).astype(np.float32)
+    weighted = damped_counts(corpus)
+    n, words = weighted.shape
+    document_frequency = np.bincount(weighted.indices, minlength=words)
+    idf = (np.log((1 + n) / (1 + document_frequency)) + 1).astype(np.float32)
+    weighted.data *= idf[weighted.indices]
+    norm = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1))).ravel()
+    repeats = np.diff(weighted.indptr)
+    weighted.data /= np.repeat(np.maximum(norm, 1e-12), repeats).astype(np.float32)
     rank = min(dim, n, words)
     vectors = np.zeros((words, dim), dtype=np.float32)
     if rank:
-        _, _, components = randomized_svd(counts, rank, n_iter=4, random_state=seed)
+        _, _, components = randomized_svd(weighted, rank, n_iter=4, random_state=seed)
         vectors[:, :rank] = components.T * idf[:, None]
         vectors[:, :rank] -= vectors[:, :rank].mean(axis=0)
         vectors *= WORD_SCALE / max(float(vectors[:, :rank].std()), 1e-12)
     return vectors
 
 
+def random_word_vectors(words: int, dim: int, seed: int) -> NDArray[np.float32]:
+    """Gaussian word vectors (V, dim) with the standard deviation `WORD_SCALE`."""
+    drawn = np.random.default_rng([seed, 3]).normal(0, WORD_SCALE, (words, dim))
+    return drawn.astype(np.float32)
+
+
 def mean_words(corpus: Corpus, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The mean word vector of each text, zero for an empty one: (n, dim)."""
+    """Mean word vector of each text, zero for an empty text: (n, dim)."""
     totals = np.asarray(word_counts(corpus) @ vectors, dtype=np.float32)
     totals /= np.maximum(corpus.lengths, 1)[:, None].astype(np.float32)
     return totals

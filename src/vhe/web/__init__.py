@@ -1,3 +1,3 @@
-"""Pages: the report with its map, the map as a file, and the explorer with its server."""
+"""Web pages: the report with its map, maps as files, and the explorer with its HTTP server."""
 
-FORMATS = (".html", ".png", ".parquet")  # of a map
+FORMATS = (".html", ".png", ".parquet")  # file formats of a map

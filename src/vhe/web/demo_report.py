@@ -1,12 +1,10 @@
-"""What the report of `vhe demo` says: scores, training, missing links, how it was made."""
+"""The report of `vhe demo`: scores, training, missing links, environment."""
 
 from __future__ import annotations
 
-import os
-import platform
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -15,37 +13,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vhe.web.figures import Html, Section, curve, facts, joined, paragraph, table, vertex
-from vhe.web.report import COLOURS, first_words, subpackages, write_report
+from vhe.web.labels import COLOURS, subpackages
+from vhe.web.map_data import first_words
+from vhe.web.markup import Html, Section, curve, facts, joined, paragraph, table, vertex
+from vhe.web.report import write_report
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
-    from vhe.estimators import VHE
+    from vhe.estimators import Estimator
     from vhe.evaluation.link import LinkScores
 
-PARTNERS = 5  # of each vertex that are looked at
-LEAST = 0.1  # probability of a link that the map suggests
+PARTNERS = 5  # most probable partners per vertex that are considered
 SCORES = {"auc": "AUC", "ap": "AP", "mrr": "MRR", "hits10": "Hits@10"}
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What the demonstration found.
+    """The results of the demonstration.
 
     Attributes
     ----------
-    network : the whole network.
-    model : fitted on all but the held-out links.
-    scores : of each method, by its name.
-    found_again : held-out links among as many pairs, the likeliest that training did not see.
-    pairs, probability : (m, 2) and (m,), likely links that are not there, the likeliest first;
-        the probability is at the density of the network.
-    chosen : (k,) rows of ``pairs`` that are worth reading.
-    seconds : what each part took.
+    network : with all links
+    model : fitted without the held-out links
+    scores : on the held-out links, by method
+    found_again : held-out links among the most probable pairs outside the training links, of which
+        as many are taken as there are held-out links
+    pairs, probability : (m, 2) and (m,), suggested links, most probable first; the probability is
+        at the density of the network
+    chosen : (k,) rows of ``pairs`` to show
+    seconds : duration of each phase
     """
 
     network: TextNetwork
-    model: VHE
+    model: Estimator
     seed: int
     scores: Mapping[str, LinkScores]
     found_again: int
@@ -55,20 +55,20 @@ class Findings:
     seconds: Mapping[str, float]
 
     def score_rows(self) -> list[tuple[str, list[float]]]:
-        """Each method with its figures in the order of `SCORES`."""
+        """Each method with its scores in the order of `SCORES`."""
         return [
             (method, [getattr(score, name) for name in SCORES])
             for method, score in self.scores.items()
         ]
 
     def density_sentence(self) -> str:
-        """What the probabilities suppose."""
+        """The class balance that the probabilities assume, without a full stop."""
         n = len(self.network)
         pairs = n * (n - 1) / 2 / max(len(self.network.links), 1)
-        return f"The probability supposes that one of {pairs:,.0f} pairs is a link, as here"
+        return f"Probabilities assume that one of {pairs:,.0f} pairs is a link, as in this network"
 
     def suggestions(self) -> list[tuple[int, int, float]]:
-        """The chosen pairs: two vertex numbers and the probability of a link."""
+        """The chosen pairs: two vertex indices and the probability of a link."""
         return [
             (int(i), int(j), float(p))
             for (i, j), p in zip(
@@ -78,29 +78,28 @@ class Findings:
 
 
 def write_demo_report(path: Path, found: Findings, coordinates: np.ndarray) -> Path:
-    """Write the report; ``coordinates`` (n, 2) say where each vertex stands on the map."""
+    """Write the report; ``coordinates`` (n, 2) are the positions on the map."""
     network = found.network
     texts = [summary(text) for text in network.texts]
-    shown = found.probability >= LEAST
     return write_report(
         path,
         title="The See Also network",
         lede=(
-            f"{len(network):,} functions and classes of the scientific Python packages that are "
-            "installed here. Those whose docstrings and See Also lists are alike stand together."
+            f"{len(network):,} functions and classes of the installed scientific Python packages. "
+            "Those with similar docstrings and See Also lists are close together."
         ),
         coordinates=coordinates,
         ids=network.ids,
         texts=texts,
         labels=subpackages([str(label) for label in network.labels or network.ids], COLOURS),
         links=network.links,
-        suggestions=found.pairs[shown],
-        probabilities=found.probability[shown],
+        suggestions=found.pairs,
+        probabilities=found.probability,
         sections=[
             _scores(found),
             _training(found),
             _missing_links(found, texts),
-            Section("How it was made", facts(_made(found)), wide=True),
+            Section("Environment", facts(_environment(found)), wide=True),
         ],
     )
 
@@ -111,14 +110,14 @@ def summary(text: str) -> str:
 
 
 def _scores(found: Findings) -> Section:
-    said = paragraph(
-        f"{_held_out(found):,} links were held out. Each is ranked among 100 pairs that are not "
-        "linked; the higher a figure, the better, 1 at most."
+    protocol = paragraph(
+        f"{_held_out(found):,} links were held out. Each is ranked against 100 pairs without a "
+        "link; higher scores are better, the maximum is 1."
     )
     rows = [(method, *values) for method, values in found.score_rows()]
     return Section(
-        "How well it finds links",
-        joined(said, table(["Method", *SCORES.values()], rows, mark_best=True)),
+        "Link prediction",
+        joined(protocol, table(["Method", *SCORES.values()], rows, mark_best=True)),
     )
 
 
@@ -129,28 +128,30 @@ def _held_out(found: Findings) -> int:
 def _training(found: Findings) -> Section:
     history = found.model.history_
     steps = [entry["step"] for entry in history]
-    kept = found.model.result_["best_step"]
-
-    def of(term: str) -> list[float]:
-        return [entry.get(term, float("nan")) for entry in history]
-
-    return Section(
-        "Training",
-        joined(
-            paragraph(
-                f"The weights of step {kept} did best on the validation links and were kept."
-            ),
-            curve(steps, of("bound"), x_label="step", y_label="Evidence lower bound"),
-            curve(
-                steps,
-                of("validation_auc"),
-                x_label="step",
-                y_label="AUC on validation links",
-                y_range=(0.9, 1.0),
-                mark=kept,
-            ),
-        ),
+    best = found.model.result_["best_step"]
+    outcome = (
+        f"Step {best} had the best validation AUC; its weights are used."
+        if best
+        else "Training did not improve validation; the closed-form solution is used."
     )
+
+    curves = {
+        "contrastive": ("Contrastive loss (lower is better)", ()),
+        "validation_auc": ("AUC on validation links", (0.9, 1.0)),
+    }
+    drawn = [
+        curve(
+            steps,
+            [entry.get(name, float("nan")) for entry in history],
+            x_label="step",
+            y_label=label,
+            y_range=y_range,
+            mark=best,
+        )
+        for name, (label, y_range) in curves.items()
+        if any(name in entry for entry in history)
+    ]
+    return Section("Training", joined(paragraph(outcome), *drawn))
 
 
 def _missing_links(found: Findings, texts: list[str]) -> Section:
@@ -158,40 +159,38 @@ def _missing_links(found: Findings, texts: list[str]) -> Section:
         return vertex(found.network.ids[i], first_words(texts[i], 100))
 
     n, m = len(found.network), _held_out(found)
-    said = paragraph(
-        "In no See Also list, and likely all the same. Pairs of one name or of much the same text "
-        f"are left out. {found.density_sentence()}; vhe score supposes as many links as non-links."
+    description = paragraph(
+        "Probable links that are in no See Also list. Pairs with the same name or nearly the same "
+        f"text are omitted. {found.density_sentence()}; vhe score assumes balanced classes."
     )
-    trust = paragraph(
-        f"How far to trust it: of the {m:,} likeliest pairs that training did not see, looking at "
-        f"{PARTNERS} partners of each vertex, {found.found_again:,} are links that were held out; "
-        f"of as many random pairs, {m * m / (n * (n - 1) / 2):.2g} would be."
+    precision = paragraph(
+        f"Precision: of the {m:,} most probable pairs outside the training links ({PARTNERS} "
+        f"candidates per vertex), {found.found_again:,} are held-out links; the expected number "
+        f"among {m:,} random pairs is {m * m / (n * (n - 1) / 2):.2g}."
     )
     rows = [(end(i), end(j), p) for i, j, p in found.suggestions()]
     return Section(
-        "Links that may be missing",
-        joined(said, trust, table(["From", "To", "Probability"], rows)),
+        "Possibly missing links",
+        joined(description, precision, table(["From", "To", "Probability"], rows)),
         wide=True,
     )
 
 
-def _made(found: Findings) -> dict[str, object]:
+def _environment(found: Findings) -> dict[str, object]:
     return {
-        "Packages": ", ".join(f"{name} {number}" for name, number in _versions(found.network)),
+        "Packages": ", ".join(f"{name} {number}" for name, number in _versions(found).items()),
         "Seed": found.seed,
         "Seconds": ", ".join(f"{part} {taken:.0f}" for part, taken in found.seconds.items()),
-        "Machine": f"Python {platform.python_version()}, {platform.machine()}, "
-        f"{os.cpu_count()} cores",
+        "Machine": found.model.result_["machine"],
         "Date": time.strftime("%Y-%m-%d %H:%M"),
     }
 
 
-def _versions(network: TextNetwork) -> Iterator[tuple[str, str]]:
-    """The packages that made the report, and those it is about."""
-    from vhe import __version__
-
-    yield "vhe", __version__
-    for package in ("torch", *sorted({str(vertex_id).split(".")[0] for vertex_id in network.ids})):
+def _versions(found: Findings) -> dict[str, str]:
+    """The versions of the packages that fitted the model and of those in the network."""
+    versions = dict(found.model.result_["versions"])
+    for package in sorted({str(vertex_id).split(".")[0] for vertex_id in found.network.ids}):
         name = {"sklearn": "scikit-learn"}.get(package, package)
         with suppress(PackageNotFoundError, ValueError):
-            yield name, version(name)
+            versions[name] = version(name)
+    return versions

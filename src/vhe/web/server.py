@@ -1,4 +1,4 @@
-"""A server for the explorer: its address is checked before anything long, slow clients are cut."""
+"""The HTTP server of the explorer, with time limits per request and per connection."""
 
 from __future__ import annotations
 
@@ -8,54 +8,56 @@ import ipaddress
 import os
 import socket
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vhe.errors import VHEError
-from vhe.web.app import Guard
+
+if TYPE_CHECKING:
+    from vhe.web.guard import Guard
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-SECONDS = 30.0  # that a request may take, from its first byte to the last one of its answer
-SECONDS_IDLE = 15  # that a connection may wait for its next request
-CONNECTIONS = 1024  # at a time
+REQUEST_TIMEOUT = 30.0  # seconds from the first byte of a request to the last of its response
+KEEP_ALIVE_TIMEOUT = 15  # seconds that a connection may be idle between requests
+MAX_CONNECTIONS = 1024
 
 
 class TimeoutProtocol(H11Protocol):
-    """HTTP that cuts a client who takes too long to ask, or to read the answer."""
+    """HTTP/1.1 that aborts connections whose request or response takes too long."""
 
-    seconds = SECONDS
+    timeout = REQUEST_TIMEOUT
     deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._await_request()
+        self._start_deadline()
 
     def data_received(self, data: bytes) -> None:
         if self.deadline is None:
-            self._await_request()
+            self._start_deadline()
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        self._let_be()
+        self._cancel_deadline()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._let_be()
+        self._cancel_deadline()
         super().connection_lost(exc)
 
-    def _await_request(self) -> None:
-        self.deadline = self.loop.call_later(self.seconds, self.transport.abort)
+    def _start_deadline(self) -> None:
+        self.deadline = self.loop.call_later(self.timeout, self.transport.abort)
 
-    def _let_be(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self.deadline is not None:
             self.deadline.cancel()
             self.deadline = None
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host's address."""
+    """Whether a host name or address is reachable from this machine only."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -63,13 +65,14 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket at an address, which is ours from now on; nobody can connect before it listens."""
+    """Bind a socket, which refuses connections until it listens."""
+    unavailable = f"{host} is not an address of this machine; omit --host to use localhost."
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError:
-        raise VHEError(f"{host} is no address of this machine; leave --host out.") from None
+        raise VHEError(unavailable) from None
     bound = socket.socket(family, kind, protocol)
     try:
         if os.name == "posix":
@@ -77,18 +80,18 @@ def bind(host: str, port: int) -> socket.socket:
         bound.bind(address)
     except OSError as error:
         bound.close()
-        if error.errno == errno.EADDRINUSE:
-            raise VHEError(f"port {port} is taken; choose another, as --port {port + 1}.") from None
-        if error.errno == errno.EACCES:
-            raise VHEError(f"port {port} is not allowed; choose one above 1023.") from None
-        raise VHEError(f"{host} is no address of this machine; leave --host out.") from None
+        messages = {
+            errno.EADDRINUSE: f"port {port} is in use; choose another, e.g. --port {port + 1}.",
+            errno.EACCES: f"port {port} requires root privileges; choose one above 1023.",
+        }
+        raise VHEError(messages.get(error.errno or 0, unavailable)) from None
     return bound
 
 
-def serve(app: Guard, bound: socket.socket, protocol: type[H11Protocol] = TimeoutProtocol) -> None:
-    """Answer until Ctrl-C."""
-    sys.setswitchinterval(1e-4)  # an answer that is ready does not wait long for torch's thread
-    server(app, protocol).run(sockets=[bound])
+def serve(app: Guard, bound: socket.socket) -> None:
+    """Serve until interrupted."""
+    sys.setswitchinterval(1e-4)  # short responses do not wait for the thread of the model
+    server(app).run(sockets=[bound])
 
 
 def server(app: Guard, protocol: type[H11Protocol] = TimeoutProtocol) -> uvicorn.Server:
@@ -99,8 +102,8 @@ def server(app: Guard, protocol: type[H11Protocol] = TimeoutProtocol) -> uvicorn
         "log_level": "warning",
         "access_log": False,
         "server_header": False,
-        "limit_concurrency": CONNECTIONS,
-        "timeout_keep_alive": SECONDS_IDLE,
+        "limit_concurrency": MAX_CONNECTIONS,
+        "timeout_keep_alive": KEEP_ALIVE_TIMEOUT,
         "timeout_graceful_shutdown": 3,
     }
     return uvicorn.Server(uvicorn.Config(app, **settings))

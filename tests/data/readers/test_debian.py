@@ -1,4 +1,4 @@
-"""apt's package list as a network, from a small list, a fake apt and, where there is one, apt."""
+"""apt's package list as a network: from a small list, a fake command and, if available, apt."""
 
 import shutil
 import sys
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vhe.data.readers import debian
+from vhe.data.network import TextNetwork
+from vhe.data.readers.debian import parse, read_debian
 from vhe.errors import VHEError
 
 LISTED = """\
@@ -46,7 +47,7 @@ Description-en: package manager
 
 
 def test_packages_texts_sections_and_dependencies() -> None:
-    network = debian.parse(LISTED.splitlines(keepends=True))
+    network = TextNetwork.from_parts(parse(LISTED.splitlines(keepends=True)))
     assert network.ids == ("game", "game-data", "libc6", "dpkg")
     assert network.texts == (
         "strategy game A game of ancient warfare. It is played on maps.",
@@ -55,36 +56,36 @@ def test_packages_texts_sections_and_dependencies() -> None:
         "package manager",
     )
     assert network.labels == ("games", "games", "libs", None)
-    # mail-server and libc6-alt are no packages; a package that names itself has no edge for it
+    # mail-server and libc6-alt are not packages; a package has no edge to itself
     assert network.edges.tolist() == [[0, 1], [0, 2], [0, 3], [1, 0], [3, 2]]
     assert network.directed
     assert network.name == "debian"
 
 
-def test_it_is_read_from_a_command(tmp_path: Path) -> None:
+def test_reading_the_output_of_a_command(tmp_path: Path) -> None:
     script = tmp_path / "apt.py"
     script.write_text(f"print({LISTED!r})")
-    assert len(debian.load([sys.executable, str(script)])) == 4
+    assert len(read_debian([sys.executable, str(script)]).ids) == 4
     script.write_text(f"print({LISTED!r}); raise SystemExit(100)")
     with pytest.raises(VHEError, match="failed with status 100; run apt-get update"):
-        debian.load([sys.executable, str(script)])
+        read_debian([sys.executable, str(script)])
     script.write_text("")
     with pytest.raises(VHEError, match="lists are empty; run apt-get update"):
-        debian.load([sys.executable, str(script)])
+        read_debian([sys.executable, str(script)])
     with pytest.raises(VHEError, match=r"cannot be run .* needs apt"):
-        debian.load([str(tmp_path / "no-apt")])
+        read_debian([str(tmp_path / "no-apt")])
 
 
 def test_packages_without_any_dependency() -> None:
-    network = debian.parse(["Package: a\n", "Description: x\n"])
-    assert network.edges.shape == (0, 2)
+    parts = parse(["Package: a\n", "Description: x\n"])
+    assert parts.edges.shape == (0, 2)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("apt-cache") is None, reason="there is no apt on this machine")
-def test_this_machines_packages() -> None:
+@pytest.mark.skipif(shutil.which("apt-cache") is None, reason="needs apt")
+def test_packages_of_this_machine() -> None:
     try:
-        network = debian.load()
+        network = TextNetwork.from_parts(read_debian())
     except VHEError as error:
         pytest.skip(str(error))
     assert network.index("dpkg") >= 0

@@ -1,4 +1,4 @@
-"""The embedded network: its size, its names, and that no text gives its own links away."""
+"""The See Also network: size, names, and texts without the references that are edges."""
 
 import sys
 
@@ -23,7 +23,7 @@ numpy.polyfit : Least squares
     with polyfit, trap
 :func:`~scipy.stats.linregress`, `curve_fit`
 np.linalg.lstsq: solve
-some words that are no name
+some words that are not a name
 
 Notes
 -----
@@ -40,15 +40,15 @@ References
 
 @pytest.fixture(scope="module")
 def network() -> TextNetwork:
-    return seealso.load()
+    return TextNetwork.from_parts(seealso.read_seealso())
 
 
-def test_text_is_the_docstring_without_what_links_it() -> None:
+def test_text_is_the_docstring_without_references() -> None:
     text = " ".join(seealso._prose(DOCUMENT).split())
     assert text == "Fit a line to points. x : array A line is straight."
 
 
-def test_references_of_every_spelling_are_found() -> None:
+def test_references_in_all_notations_are_found() -> None:
     assert list(seealso._references(DOCUMENT)) == [
         "numpy.polyfit",
         "scipy.stats.linregress",
@@ -57,7 +57,7 @@ def test_references_of_every_spelling_are_found() -> None:
     ]
 
 
-def test_its_size(network: TextNetwork) -> None:
+def test_size(network: TextNetwork) -> None:
     assert 4_000 < len(network) < 5_500
     assert 4_000 < len(network.links) < 5_500
     assert 2_400 < (network.degrees > 0).sum() < 3_200
@@ -66,7 +66,7 @@ def test_its_size(network: TextNetwork) -> None:
     assert all(network.texts)
 
 
-def test_names_and_labels_are_the_public_ones(network: TextNetwork) -> None:
+def test_names_and_labels_are_public(network: TextNetwork) -> None:
     labels = dict(zip(network.ids, network.labels or (), strict=True))
     assert labels["scipy.signal.lfilter"] == "scipy.signal"
     assert labels["networkx.pagerank"] == "networkx.algorithms.link_analysis"
@@ -88,10 +88,10 @@ def test_a_known_reference_is_an_edge(network: TextNetwork) -> None:
     assert network.loops == 0
 
 
-def test_it_is_the_same_each_time_and_quiet(
+def test_reading_is_deterministic_and_prints_nothing(
     network: TextNetwork, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
 ) -> None:
-    again = seealso.load()
+    again = TextNetwork.from_parts(seealso.read_seealso())
     assert again.ids == network.ids
     assert again.texts == network.texts
     assert np.array_equal(again.edges, network.edges)
@@ -99,9 +99,9 @@ def test_it_is_the_same_each_time_and_quiet(
     assert len(recwarn) == 0
 
 
-def test_a_missing_package_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seealso, "PACKAGES", ("networkx", "no_such_package"))
-    network = seealso.load(words=5)
+    network = seealso.read_seealso(words=5)
     assert {str(i).partition(".")[0] for i in network.ids} == {"networkx"}
     assert max(len(text.split()) for text in network.texts) == 5
     assert "no_such_package" not in sys.modules

@@ -1,4 +1,4 @@
-"""CANE's format: a folder with a text a line, an edge a line and, where there are any, labels."""
+"""CANE's format: a folder with one text per line, one edge per line and, optionally, labels."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from pathlib import Path
 
 import numpy as np
 
-from vhe.data.checks import Integers, counted, shown
-from vhe.data.network import TextNetwork
+from vhe.data.checks import Integers
+from vhe.data.parts import NetworkLike, NetworkParts
 from vhe.data.readers.tables import blank_notes
 from vhe.errors import VHEError
 from vhe.runtime.files import Text, atomic_write, read_text
+from vhe.runtime.messages import counted, shown
 
 
-def read_folder(path: str | PathLike[str]) -> TextNetwork:
-    """Read a folder in CANE's format: the texts in data.txt, the edges in graph.txt, and the
-    labels in group.txt if it is there; the ids are the numbers 0 to n - 1."""
+def read_cane_folder(path: str | PathLike[str]) -> NetworkParts:
+    """Read a folder in CANE's format: texts in data.txt, edges in graph.txt, and labels in
+    group.txt if it exists; the ids are 0 to n - 1."""
     folder = Path(path)
     if folder.is_file():
-        raise VHEError(f"{folder} is a file; give the folder that holds data.txt and graph.txt.")
+        raise VHEError(f"{folder} is a file; give the folder that contains data.txt and graph.txt.")
     if not folder.is_dir():
         raise VHEError(f"{folder} does not exist; give a folder with data.txt and graph.txt.")
     for name in ("data.txt", "graph.txt"):
         if not (folder / name).exists():
             raise VHEError(
-                f"{folder} holds no {name}; CANE's format is data.txt with a text a line and "
-                "graph.txt with two vertex numbers a line."
+                f"{folder} contains no {name}; CANE's format is data.txt with one text per line "
+                "and graph.txt with two vertex numbers per line."
             )
     group = folder / "group.txt"
     return read_cane(
@@ -41,41 +42,40 @@ def read_folder(path: str | PathLike[str]) -> TextNetwork:
 
 
 def read_cane(
-    data: Path, graph: Path, group: Path | None = None, *, name: str, forgiving: bool = False
-) -> TextNetwork:
-    """Read the files of CANE's format, wherever they are; for `forgiving` see `read_text`."""
-    text, edge_text = read_text(data, forgiving=forgiving), read_text(graph)
+    data: Path, graph: Path, group: Path | None = None, *, name: str, replace_invalid: bool = False
+) -> NetworkParts:
+    """Read the files of CANE's format; for `replace_invalid` see `read_text`."""
+    text, edge_text = read_text(data, replace_invalid=replace_invalid), read_text(graph)
     notes = [*text.notes, *edge_text.notes]
     texts = text.lines
     if not text.content.strip():
-        raise VHEError(f"{data} is empty; write the text of a vertex on each line.")
+        raise VHEError(f"{data} is empty; write one text per line.")
     edges, lines = _cane_edges(edge_text)
     group_text = None if group is None else read_text(group)
-    # A blank line at the end is a vertex without text only if something else says so.
-    filled = max(k for k, line in enumerate(texts) if line.strip()) + 1
+    # A blank line at the end is a vertex without text only if an edge or a label refers to it.
+    count = max(k for k, line in enumerate(texts) if line.strip()) + 1
     labelled = 0 if group_text is None else len(group_text.lines)
-    filled = min(max(filled, int(edges.max(initial=-1)) + 1, labelled), len(texts))
-    notes += blank_notes(data, len(texts) - filled)
+    count = min(max(count, int(edges.max(initial=-1)) + 1, labelled), len(texts))
+    notes += blank_notes(data, len(texts) - count)
     notes += blank_notes(graph, edge_text.line_count - len(edges))
-    del texts[filled:]
+    del texts[count:]
     outside = np.flatnonzero((edges >= len(texts)).any(axis=1))
     if outside.size:
         row = int(outside[0])
         raise VHEError(
-            f"{graph}:{lines[row]}: there is no vertex {edges[row].max()}; "
-            f"{data.name} has {counted(len(texts), 'line')}, so the numbers are 0 to "
-            f"{len(texts) - 1}."
+            f"{graph}:{lines[row]}: unknown vertex {edges[row].max()}; {data.name} has "
+            f"{counted(len(texts), 'line')}, so vertices are numbered from 0 to {len(texts) - 1}."
         )
     labels: list[str | None] | None = None
     if group_text is not None:
-        labels, said = _cane_labels(group_text, len(texts))
-        notes += [*group_text.notes, *said]
-    return TextNetwork.from_parts(range(len(texts)), texts, edges, labels, name=name, notes=notes)
+        labels, label_notes = _cane_labels(group_text, len(texts))
+        notes += [*group_text.notes, *label_notes]
+    return NetworkParts(range(len(texts)), texts, edges, labels, name=name, notes=notes)
 
 
 def _cane_edges(text: Text) -> tuple[Integers, Sequence[int]]:
-    """Return the pairs of vertex numbers, (m, 2), and the line of each one."""
-    numbers, lines = array("q"), array("q")  # a hundred million of them fit in memory
+    """Return the pairs of vertex numbers, (m, 2), and the line of each pair."""
+    numbers, lines = array("q"), array("q")  # lists would take four times the memory
     for line, row in enumerate(io.StringIO(text.content), start=1):
         cells = row.split()
         if not cells:
@@ -99,17 +99,17 @@ def _cane_labels(text: Text, vertices: int) -> tuple[list[str | None] | None, li
     extra = next((k for k in range(vertices, len(labels)) if labels[k]), None)
     if extra is not None:
         raise VHEError(
-            f"{text.path}:{extra + 1}: a label beyond the last of {counted(vertices, 'text')}; "
-            "line k is the label of vertex k, blank for none."
+            f"{text.path}:{extra + 1}: more labels than the {counted(vertices, 'text')}; write the "
+            "label of each vertex on its own line, a blank line for none."
         )
     missing = vertices - len(labels)
     labels = labels[:vertices] + [None] * missing
-    said = f"{text.path.name}: {counted(missing, 'line')} short; these vertices have no label"
-    return labels if any(labels) else None, [said] if missing > 0 else []
+    note = f"{text.path.name}: {counted(missing, 'line')} missing; these vertices have no label"
+    return labels if any(labels) else None, [note] if missing > 0 else []
 
 
-def write_folder(path: str | PathLike[str], network: TextNetwork) -> None:
-    """Write a network in CANE's format; its vertices become 0 to n - 1, a text becomes a line."""
+def write_cane_folder(path: str | PathLike[str], network: NetworkLike) -> None:
+    """Write a network in CANE's format; ids become 0 to n - 1, line ends in texts spaces."""
     folder = Path(path)
     columns: dict[str, Sequence[str]] = {
         "data.txt": list(map(_one_line, network.texts)),
@@ -123,7 +123,7 @@ def write_folder(path: str | PathLike[str], network: TextNetwork) -> None:
             content = "".join(line + "\n" for line in lines)
             temporary.write_text(content, encoding="utf-8", newline="\n")
     if network.labels is None:
-        (folder / "group.txt").unlink(missing_ok=True)  # those of a network that was there before
+        (folder / "group.txt").unlink(missing_ok=True)  # of a network written before
 
 
 def _one_line(text: str) -> str:

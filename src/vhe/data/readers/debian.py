@@ -1,8 +1,8 @@
-"""The packages that apt knows of on this machine: a large network that is there without download.
+"""The packages in the package lists of apt on this machine: a large network without a download.
 
-A vertex is a package, its text the description (apt's lists often hold only its first line), its
-label the section. An edge is a package named in Depends, Pre-Depends, Recommends or Suggests, each
-alternative of `a | b` for itself, as far as it is a package and not a virtual one.
+Vertices are packages; texts are their descriptions (apt's lists often contain only the first line);
+labels are sections. Edges lead to the packages in Depends, Pre-Depends, Recommends and Suggests,
+including every alternative of `a | b`; virtual packages are omitted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from vhe.data.network import TextNetwork
+from vhe.data.parts import NetworkParts
 from vhe.errors import VHEError
 
 LINKS = ("Depends", "Pre-Depends", "Recommends", "Suggests")
@@ -24,8 +24,8 @@ WANTED = frozenset({"Package", "Section", *LINKS, *DESCRIPTIONS})
 PACKAGE = re.compile(r"(?:^|[,|])\s*([a-z0-9][a-z0-9+.\-]+)")
 
 
-def load(command: Sequence[str] = ("apt-cache", "dumpavail")) -> TextNetwork:
-    """Build the network from what `command` prints, a line at a time."""
+def read_debian(command: Sequence[str] = ("apt-cache", "dumpavail")) -> NetworkParts:
+    """Build the network from the output of `command`."""
     try:
         process = subprocess.Popen(
             list(command),
@@ -38,30 +38,30 @@ def load(command: Sequence[str] = ("apt-cache", "dumpavail")) -> TextNetwork:
     except OSError as error:
         raise VHEError(
             f"{command[0]} cannot be run ({error.strerror}); the dataset 'debian' needs apt, so "
-            "take another one here."
+            "use another dataset on this machine."
         ) from error
     with process:
         assert process.stdout is not None
-        network = parse(process.stdout)
+        parts = parse(process.stdout)
     if process.returncode != 0:
         raise VHEError(
             f"{' '.join(command)} failed with status {process.returncode}; run apt-get update."
         )
-    return network
+    return parts
 
 
-def parse(lines: Iterable[str]) -> TextNetwork:
+def parse(lines: Iterable[str]) -> NetworkParts:
     """Build the network from the lines of a package list."""
-    numbers: dict[str, int] = {}  # of every name, a package's or only a dependency's
-    order: list[str] = []  # packages as they come
+    numbers: dict[str, int] = {}  # of all names, of packages and of dependencies
+    order: list[str] = []  # packages in the order of the list
     texts: list[str] = []
     sections: list[str | None] = []
     sources, targets = array("q"), array("q")
-    vertex: dict[int, int] = {}  # a name's number -> its vertex
+    vertex: dict[int, int] = {}  # number of a name -> vertex
     for record in _records(lines):
         name = record["Package"]
         number = numbers.setdefault(name, len(numbers))
-        if number in vertex:  # another version or architecture of the same package
+        if number in vertex:  # another version or architecture
             continue
         named = {
             numbers.setdefault(other, len(numbers)): None
@@ -77,21 +77,21 @@ def parse(lines: Iterable[str]) -> TextNetwork:
         sections.append(record.get("Section", "").rpartition("/")[2] or None)
     if not order:
         raise VHEError("apt's package lists are empty; run apt-get update.")
-    places = np.full(len(numbers), -1, dtype=np.int64)
-    places[list(vertex)] = list(vertex.values())
-    edges = np.stack([np.array(sources), places[np.array(targets, dtype=np.int64)]], axis=1)
-    return TextNetwork(
+    vertices = np.full(len(numbers), -1, dtype=np.int64)
+    vertices[list(vertex)] = list(vertex.values())
+    edges = np.stack([np.array(sources), vertices[np.array(targets, dtype=np.int64)]], axis=1)
+    return NetworkParts(
         order, texts, edges[edges[:, 1] >= 0], sections, directed=True, name="debian"
     )
 
 
 def _records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
-    """Yield the wanted fields of each package; a field that goes on is joined by spaces."""
+    """Yield the wanted fields of each package; continuation lines are joined by spaces."""
     record: dict[str, str] = {}
     field = ""
     for line in lines:
         if line[0] in " \t":
-            if field and line.strip() != ".":  # a full stop alone stands for a blank line
+            if field and line.strip() != ".":  # a single full stop stands for a blank line
                 record[field] += " " + line.strip()
             continue
         if line == "\n":

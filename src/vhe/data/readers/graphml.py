@@ -1,4 +1,4 @@
-"""GraphML through networkx, after one look at the XML for what networkx would let pass."""
+"""GraphML by networkx, after checks of the XML that networkx does not make."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
 
-from vhe.data.checks import edge_indices, shortened, shown
-from vhe.data.network import TextNetwork
+from vhe.data.checks import edge_indices
+from vhe.data.convert import to_networkx
+from vhe.data.parts import NetworkLike, NetworkParts
 from vhe.data.readers.tables import column_notes, find_columns
 from vhe.errors import VHEError
 from vhe.runtime.files import atomic_write, read_text
+from vhe.runtime.messages import shortened, shown
 
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def read_graphml(path: Path) -> TextNetwork:
+def read_graphml(path: Path) -> NetworkParts:
     """Read a network from GraphML; text and label are node attributes (see tables.SYNONYMS)."""
     import networkx
 
@@ -27,12 +29,12 @@ def read_graphml(path: Path) -> TextNetwork:
     nodes, sources, targets, lines = _outline(path, text.content)
     ids = list(nodes)
     if not ids:
-        raise VHEError(f"{path} holds no node; a network needs at least one.")
-    edges = edge_indices(ids, sources, targets, lambda row: f"{path}:{lines[row]}: the edge")
+        raise VHEError(f"{path} contains no nodes; a network needs at least one.")
+    edges = edge_indices(ids, sources, targets, lambda row: f"{path}:{lines[row]}")
     try:
-        with warnings.catch_warnings(action="ignore"):  # of a key without a type
+        with warnings.catch_warnings(action="ignore"):  # about keys without a type
             graph = networkx.parse_graphml(text.content)
-    except Exception as error:  # networkx raises whatever its parsing ran into
+    except Exception as error:  # networkx raises errors of many types
         reason = shortened(str(error) or type(error).__name__, 200)
         raise VHEError(f"{path} is not GraphML that networkx can read: {reason}.") from error
     outside = next((i for i in ids if i not in graph), None)
@@ -41,7 +43,7 @@ def read_graphml(path: Path) -> TextNetwork:
     names = sorted({name for _, attributes in graph.nodes(data=True) for name in attributes})
     found = {m: names[k] for m, k in find_columns(names, ("text", "label"), str(path)).items()}
     label = found.get("label")
-    return TextNetwork.from_parts(
+    return NetworkParts(
         ids,
         [str(graph.nodes[i].get(found["text"], "")) for i in ids],
         edges,
@@ -55,11 +57,11 @@ def read_graphml(path: Path) -> TextNetwork:
     )
 
 
-def write_graphml(path: Path, network: TextNetwork) -> None:
-    """Write a network as GraphML; characters that XML has no room for become spaces."""
+def write_graphml(path: Path, network: NetworkLike) -> None:
+    """Write a network as GraphML; characters that XML does not allow become spaces."""
     import networkx
 
-    graph = network.to_networkx()
+    graph = to_networkx(network)
     for _, attributes in graph.nodes(data=True):
         attributes["text"] = NOT_IN_XML.sub(" ", attributes["text"])
         if "label" in attributes:
@@ -69,10 +71,10 @@ def write_graphml(path: Path, network: TextNetwork) -> None:
 
 
 def _outline(path: Path, content: str) -> tuple[dict[str, int], list[str], list[str], list[int]]:
-    """Return the line of each node, the ends of the edges and the edges' lines, in file order.
+    """Return the line of each node, and the ends and lines of the edges, in file order.
 
-    networkx merges a node that is declared twice and invents one that an edge alone names; and
-    a document type could define entities that unfold to gigabytes.
+    networkx merges duplicate nodes and creates nodes that only an edge refers to; and a document
+    type could define entities that expand to gigabytes.
     """
     parser = expat.ParserCreate()
     first: dict[str, int] = {}
@@ -87,8 +89,8 @@ def _outline(path: Path, content: str) -> tuple[dict[str, int], list[str], list[
                 raise VHEError(f"{path}:{line}: the node has no id.")
             if vertex in first:
                 raise VHEError(
-                    f"{path}:{line}: the id {shown(vertex)} is there already, "
-                    f"on line {first[vertex]}."
+                    f"{path}:{line}: duplicate id {shown(vertex)} "
+                    f"(first on line {first[vertex]}); remove one of the nodes."
                 )
             first[vertex] = line
         elif name == "edge":
@@ -99,8 +101,8 @@ def _outline(path: Path, content: str) -> tuple[dict[str, int], list[str], list[
     def document_type(*_: object) -> NoReturn:
         line = parser.CurrentLineNumber
         raise VHEError(
-            f"{path}:{line}: a DOCTYPE is not read, since its entities could fill the memory; "
-            "delete it."
+            f"{path}:{line}: a DOCTYPE is not supported, because its entities could exhaust the "
+            "memory; delete it."
         )
 
     parser.StartElementHandler = element

@@ -1,7 +1,7 @@
-"""The network that needs no download: what the See Also sections of installed packages link.
+"""The See Also sections of installed packages as a network, without a download.
 
-A vertex is a public function or class of numpy, scipy, scikit-learn, networkx or pandas, its text
-the start of the docstring, its label the subpackage; an edge is a See Also reference.
+Vertices are the public functions and classes of numpy, scipy, scikit-learn, networkx and pandas;
+texts are the first words of their docstrings, labels their subpackages, edges See Also references.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from types import ModuleType
 from typing import Any
 
 from vhe.data.checks import edge_indices
-from vhe.data.network import TextNetwork
+from vhe.data.parts import NetworkParts
 
 PACKAGES = ("numpy", "scipy", "sklearn", "networkx", "pandas")
 SHORT = {"np": "numpy", "sp": "scipy", "nx": "networkx", "pd": "pandas"}
-# Not for users: tests, vendored and build code, switches, what its package says is private.
+# Not public: tests, vendored and build code, experimental switches.
 CLOSED = frozenset({"tests", "conftest", "experimental", "externals", "distutils", "f2py", "setup"})
 INTERNAL = frozenset(
     {"numpy.core", "pandas.core", "pandas.compat", "pandas.io", "pandas.util"}
@@ -36,20 +36,20 @@ DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 SIGNATURE = re.compile(r"[\w.]+\(.*\)(\s*->.*)?", re.S)
 
 
-def load(words: int | None = 60) -> TextNetwork:
-    """Build the network from the packages that are installed, in the order of the names.
+def read_seealso(words: int | None = 60) -> NetworkParts:
+    """Build the network from the installed packages; vertices are sorted by name.
 
     Parameters
     ----------
     words : int or None
-        How many words of each docstring are kept; None keeps all.
+        Maximum number of words of each text; None for the whole docstring.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             modules = {module.__name__: module for name in PACKAGES for module in _modules(name)}
             found = _objects(modules)
-    home: dict[str, str] = {}  # each public name of an object -> the one it goes by
+    home: dict[str, str] = {}  # each public name of an object -> its shortest name
     objects: dict[str, Any] = {}
     for thing, names in found:
         best = min(names, key=lambda name: (name.count("."), len(name), name))
@@ -62,7 +62,7 @@ def load(words: int | None = 60) -> TextNetwork:
         if text:
             texts[name] = text
             references += [(name, other) for other in _references(document)]
-    last: dict[tuple[str, str], list[str]] = {}  # (package, last part) -> names that end so
+    last: dict[tuple[str, str], list[str]] = {}  # (package, last part) -> names with this ending
     for name in texts:
         last.setdefault((name.partition(".")[0], name.rpartition(".")[2]), []).append(name)
     edges: dict[tuple[str, str], None] = {}
@@ -71,7 +71,7 @@ def load(words: int | None = 60) -> TextNetwork:
         if target in texts and target != name:
             edges[name, target] = None
     ids = list(texts)
-    return TextNetwork(
+    return NetworkParts(
         ids,
         list(texts.values()),
         edge_indices(ids, [e[0] for e in edges], [e[1] for e in edges], "edge {}".format),
@@ -82,7 +82,7 @@ def load(words: int | None = 60) -> TextNetwork:
 
 
 def _modules(name: str) -> Iterator[ModuleType]:
-    """Yield the public modules of a package; what cannot be imported here is left out."""
+    """Yield the public modules of a package that can be imported."""
     if name in INTERNAL or any(p.startswith("_") or p in CLOSED for p in name.split(".")):
         return
     try:
@@ -95,13 +95,13 @@ def _modules(name: str) -> Iterator[ModuleType]:
 
 
 def _objects(modules: dict[str, ModuleType]) -> list[tuple[Any, list[str]]]:
-    """Return the documented functions and classes, each one with all its public names."""
+    """Return the documented functions and classes, each with all its public names."""
     found: dict[int, tuple[Any, list[str]]] = {}
     for place, module in modules.items():
         package = place.partition(".")[0]
         own = [x for x, thing in vars(module).items() if getattr(thing, "__module__", "") == place]
         listed = getattr(module, "__all__", None)
-        if hasattr(module, "__path__"):  # a package gathers what its modules define
+        if hasattr(module, "__path__"):  # a package exports what its modules define
             names = [*(dir(module) if listed is None else listed), *own]
         else:
             names = list(own if listed is None else listed)
@@ -113,7 +113,7 @@ def _objects(modules: dict[str, ModuleType]) -> list[tuple[Any, list[str]]]:
                 continue  # an instance, such as a distribution of scipy.stats
             if not isinstance(thing.__doc__, str):
                 continue
-            # A ufunc does not tell its module: it belongs to the package that has it first.
+            # A ufunc has no __module__: it belongs to the first package that exports it.
             first = found.get(id(thing), (None, [place]))[1][0]
             origin = getattr(thing, "__module__", None) or first
             if origin.partition(".")[0] == package:
@@ -122,7 +122,7 @@ def _objects(modules: dict[str, ModuleType]) -> list[tuple[Any, list[str]]]:
 
 
 def _sections(document: str) -> Iterator[tuple[str, str]]:
-    """Yield (title, body) of a docstring in numpy's style; what comes first has no title."""
+    """Yield (title, body) of a docstring in numpy's style; the first title is empty."""
     title, start = "", 0
     for head in SECTION.finditer(document):
         yield title, document[start : head.start()]
@@ -131,20 +131,20 @@ def _sections(document: str) -> Iterator[tuple[str, str]]:
 
 
 def _prose(document: str) -> str:
-    """Return the docstring without links to others, signature and examples of code."""
+    """Return the docstring without references, signature and code examples."""
     paragraphs = re.split(r"\n\s*\n", document)
     while paragraphs and SIGNATURE.fullmatch(paragraphs[0].strip()):
         del paragraphs[0]
     document = "\n\n".join(paragraphs)
-    left_out = ("see also", "references")
-    bodies = [body for title, body in _sections(document) if title not in left_out]
-    kept, in_code = [], False
+    omitted = ("see also", "references")
+    bodies = [body for title, body in _sections(document) if title not in omitted]
+    lines, in_code = [], False
     for line in "\n".join(bodies).split("\n"):
-        # An example's output goes on to the next blank line.
+        # The output of an example ends at the next blank line.
         in_code = line.lstrip().startswith(">>>") or (in_code and bool(line.strip()))
         if not in_code:
-            kept.append(line)
-    return "\n".join(kept)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def _references(document: str) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _references(document: str) -> Iterator[str]:
         if title != "see also":
             continue
         for line in textwrap.dedent(body).split("\n"):
-            if not line or line[0].isspace():  # what is indented explains the line above
+            if not line or line[0].isspace():  # an indented line describes the name above
                 continue
             listed = re.split(r"\s*:(?:\s|$)", ROLE.sub(r"\1", line), maxsplit=1)[0]
             for name in listed.split(","):
@@ -169,7 +169,7 @@ def _resolve(
     home: dict[str, str],
     last: dict[tuple[str, str], list[str]],
 ) -> str | None:
-    """Return the vertex that a reference means: the nearest of that name, going outwards."""
+    """Return the vertex a reference means: the name in the innermost enclosing module."""
     first, dot, rest = reference.partition(".")
     full = SHORT.get(first, first) + dot + rest
     if full in home:
@@ -184,7 +184,7 @@ def _resolve(
 
 
 def _subpackage(name: str, thing: Any, modules: dict[str, ModuleType]) -> str:
-    """Return the innermost package of a name; for what its root exports, of where it is defined."""
+    """Return the innermost package of a name, or of its definition if the root exports it."""
     root = name.partition(".")[0]
     for place in (name, str(getattr(thing, "__module__", None) or root)):
         while place != root and place.startswith(root):

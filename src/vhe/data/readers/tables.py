@@ -1,19 +1,25 @@
-"""Tables in files: CSV, TSV, JSONL and Parquet, read by what a column means and where a row is."""
+"""Tables in CSV, TSV, JSONL and Parquet files: columns by their meaning, rows by their line."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Container, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vhe.data.checks import counted, listed, shortened, shown
+from vhe.data.readers.parquet import (
+    arrow_array,
+    open_parquet,
+    parquet_columns,
+    readable_parquet,
+)
 from vhe.errors import VHEError
-from vhe.runtime.files import Text, atomic_write, physical_memory, read_bytes, read_text
+from vhe.runtime.files import Text, atomic_write, read_bytes, read_text
+from vhe.runtime.messages import counted, listed, shown
 
 SYNONYMS = {
     "id": ("id", "vertex", "node", "name", "key"),
@@ -23,21 +29,21 @@ SYNONYMS = {
     "target": ("target", "to", "dst", "tail", "v", "cited"),
 }
 OPTIONAL = frozenset({"label"})
-MOST_COLUMNS = 10_000
+MAX_COLUMNS = 10_000
 EXTENSIONS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
 class Table:
-    """The columns that were asked for, by their meaning; an optional one may not be there."""
+    """The requested columns by meaning; an optional column may be absent."""
 
     path: Path
     columns: dict[str, list[Any]]
-    lines: Sequence[int] | None  # where each row starts; None in Parquet, which has no lines
+    lines: Sequence[int] | None  # first line of each row; None for Parquet, which has no lines
     notes: tuple[str, ...]
 
     def where(self, row: int) -> str:
-        """Say where a row is: `edges.csv:12`."""
+        """Return the position of a row for an error message: `edges.csv:12`."""
         if self.lines is None:
             return f"{self.path} (row {row + 1})"
         return f"{self.path}:{self.lines[row]}"
@@ -48,9 +54,9 @@ def read_table(
 ) -> Table:
     """Read the columns with these `meanings` (keys of SYNONYMS) from a file.
 
-    A column is found by its name, in any case: the meaning itself or one of its synonyms, the
-    earliest in SYNONYMS where there are several. `known` are ids: a CSV or TSV file with two
-    columns whose first row is two of them has no header.
+    A column is found by its case-insensitive name: the meaning itself or one of its synonyms, the
+    first in SYNONYMS if there are several. `known` are existing ids: a CSV or TSV file with two
+    columns whose first row consists of two of them has no header.
     """
     extension = checked_extension(path, EXTENSIONS)
     if extension == ".parquet":
@@ -59,24 +65,24 @@ def read_table(
     if extension == ".jsonl":
         return _read_jsonl(text, meanings)
     if not text.content.strip():
-        raise VHEError(f"{path} is empty; its first line should name the columns.")
+        raise VHEError(f"{path} is empty; its first line must name the columns.")
     if extension == ".csv":
         return _read_rows(path, meanings, known, *_split_rows(text, ",", quoted=True))
     try:
         return _read_rows(path, meanings, known, *_split_rows(text, "\t", quoted=True))
     except VHEError as error:
-        error.__traceback__ = None  # it would keep all the rows
-        # Many TSV files do not quote at all, and hold quotation marks that open nothing.
+        error.__traceback__ = None  # it would keep all rows in memory
+        # Many TSV files do not use quoting, and contain unpaired quotation marks.
         try:
             table = _read_rows(path, meanings, known, *_split_rows(text, "\t", quoted=False))
         except VHEError:
             raise error from None
-        said = (f"{path.name}: quotation marks are read as plain characters",)
-        return Table(table.path, table.columns, table.lines, table.notes + said)
+        note = f"{path.name}: quotation marks read as ordinary characters"
+        return replace(table, notes=(*table.notes, note))
 
 
 def write_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
-    """Write columns to a CSV, TSV, JSONL or Parquet file, which is there whole or not at all."""
+    """Write columns to a CSV, TSV, JSONL or Parquet file, atomically."""
     extension = checked_extension(path, EXTENSIONS)
     with atomic_write(path) as temporary:
         if extension == ".parquet":
@@ -99,69 +105,55 @@ def write_table(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
             writer.writerows(rows)
 
 
-def arrow_array(values: Sequence[Any]) -> Any:
-    """Return an Arrow array of integers or strings; whatever else an id can be becomes a string."""
-    import pyarrow
-
-    kinds = {type(value) for value in values} - {type(None)}
-    if kinds in ({int}, {float}, {bool}, {str}):
-        try:
-            return pyarrow.array(list(values))
-        except (OverflowError, pyarrow.ArrowInvalid):  # an integer beyond 64 bits
-            pass
-    strings = [None if value is None else str(value) for value in values]
-    return pyarrow.array(strings, pyarrow.string())
-
-
 def checked_extension(path: Path, extensions: Sequence[str]) -> str:
-    """Return the extension of `path` in lower case, which has to be one of these."""
+    """Return the extension of `path` in lower case, if it is one of `extensions`."""
     if path.suffix.lower() not in extensions:
-        found = f"the extension {path.suffix!r} is not known" if path.suffix else "no extension"
+        found = f"unknown extension {path.suffix!r}" if path.suffix else "no extension"
         raise VHEError(f"{path}: {found}; use one of {', '.join(extensions)}.")
     return path.suffix.lower()
 
 
 def find_columns(names: Sequence[str], meanings: Sequence[str], where: str) -> dict[str, int]:
-    """Return the place in `names` of the column for each meaning."""
+    """Return the position in `names` of the column for each meaning."""
     lower = [name.strip().lower() for name in names]
     found = {}
     for meaning in meanings:
-        there = [synonym for synonym in SYNONYMS[meaning] if synonym in lower]
-        if there:
-            if lower.count(there[0]) > 1:
-                raise VHEError(f"{where}: the column {there[0]!r} is there twice; rename one.")
-            found[meaning] = lower.index(there[0])
+        present = [synonym for synonym in SYNONYMS[meaning] if synonym in lower]
+        if present:
+            if lower.count(present[0]) > 1:
+                raise VHEError(f"{where}: duplicate column {present[0]!r}; rename one of them.")
+            found[meaning] = lower.index(present[0])
         elif meaning not in OPTIONAL:
             raise VHEError(
-                f"{where}: no column holds the {meaning} (named {', '.join(SYNONYMS[meaning])}); "
-                f"the columns found are {listed(names)}."
+                f"{where}: no column for the {meaning}; name it one of "
+                f"{', '.join(SYNONYMS[meaning])} (columns found: {listed(names)})."
             )
     return found
 
 
 def blank_notes(path: Path, blank: int) -> tuple[str, ...]:
-    """Say how many blank lines were skipped, if any."""
+    """Return a note on the number of blank lines skipped, if any."""
     return (f"{path.name}: {counted(blank, 'blank line')} skipped",) if blank else ()
 
 
 def column_notes(path: Path, names: Sequence[str], found: Mapping[str, int]) -> list[str]:
-    """Say which column was taken where several could have been meant."""
+    """Return a note for each meaning with several candidate columns."""
     notes = []
     for meaning, k in found.items():
         others = [n for n in names if n.strip().lower() in SYNONYMS[meaning] and n != names[k]]
         if others:
-            unread = listed(others)
-            notes.append(f"{path.name}: the {meaning} is column {names[k]!r}, not {unread}")
+            chosen = f"{meaning} read from column {names[k]!r}"
+            notes.append(f"{path.name}: {chosen}; ignored: {listed(others)}")
     return notes
 
 
 def _split_rows(
     text: Text, delimiter: str, quoted: bool
 ) -> tuple[list[list[str]], list[int], tuple[str, ...]]:
-    """Return the rows of a delimited file, the line on which each one starts, and notes."""
+    """Return the rows of a delimited file, the first line of each row, and notes."""
     rows: list[list[str]] = []
     lines, start, blank = [], 1, 0
-    limit = csv.field_size_limit(2**31 - 1)  # a long text is no mistake
+    limit = csv.field_size_limit(2**31 - 1)  # long texts are valid
     try:
         reader = csv.reader(
             io.StringIO(text.content, newline=""),
@@ -170,14 +162,17 @@ def _split_rows(
             strict=True,
         )
         for row in reader:
-            if len(row) > MOST_COLUMNS:
-                raise VHEError(f"{text.path}:{start}: {len(row):,} cells in a row; is it a table?")
+            if len(row) > MAX_COLUMNS:
+                raise VHEError(
+                    f"{text.path}:{start}: {len(row):,} cells in a row, more than {MAX_COLUMNS:,}; "
+                    "check the delimiter."
+                )
             if rows and row and len(row) != len(rows[0]):
                 raise VHEError(
-                    f"{text.path}:{start}: {counted(len(row), 'cell')} where the first row has "
-                    f"{len(rows[0])}; quote a text that holds the delimiter."
+                    f"{text.path}:{start}: {counted(len(row), 'cell')}, but the first row has "
+                    f"{len(rows[0])}; quote texts that contain the delimiter."
                 )
-            if row:  # csv gives [] for a blank line
+            if row:  # csv returns [] for a blank line
                 rows.append(row)
                 lines.append(start)
             else:
@@ -185,7 +180,7 @@ def _split_rows(
             start = reader.line_num + 1
     except csv.Error as error:
         raise VHEError(
-            f"{text.path}:{start}: the row cannot be taken apart ({error}); "
+            f"{text.path}:{start}: the row cannot be parsed ({error}); "
             'check its quotation marks (a " inside a quoted text is written "").'
         ) from None
     finally:
@@ -202,12 +197,12 @@ def _read_rows(
     notes: tuple[str, ...],
 ) -> Table:
     header, first = rows[0], [cell.strip() for cell in rows[0]]
-    ids = known is not None and len(first) == 2 and all(cell in known for cell in first)
-    if ids and first != list(meanings):
+    are_ids = known is not None and len(first) == 2 and all(cell in known for cell in first)
+    if are_ids and first != list(meanings):
         found = dict(zip(meanings, (0, 1), strict=True))
         if all(c.lower() in SYNONYMS[m] for c, m in zip(first, meanings, strict=True)):
             pair = " and ".join(map(shown, first))
-            notes += (f"{path.name}: the first row, {pair}, is read as an edge: both are ids",)
+            notes += (f"{path.name}: first row {pair} read as an edge, because both are ids",)
     else:
         found = find_columns(header, meanings, f"{path}:{lines[0]}")
         notes += tuple(column_notes(path, header, found))
@@ -221,11 +216,18 @@ def _read_rows(
 def _read_jsonl(text: Text, meanings: Sequence[str]) -> Table:
     path = text.path
     documents, lines = [], []
+    duplicates: list[tuple[int, str]] = []  # line and key
     for number, line in enumerate(text.lines, start=1):
         if line.strip():
-            documents.append(_read_object(line, f"{path}:{number}"))
+            repeated: list[str] = []
+            documents.append(_read_object(line, f"{path}:{number}", repeated))
+            duplicates += [(number, key) for key in repeated]
             lines.append(number)
     notes = text.notes + blank_notes(path, len(text.lines) - len(lines))
+    if duplicates:
+        number, key = duplicates[0]
+        count = counted(len(duplicates), "duplicate key")
+        notes += (f"{path.name}:{number}: {count} (first {shown(key)}); the last value is used",)
     if not documents:
         return Table(path, {meaning: [] for meaning in meanings}, [], notes)
     names = list(dict.fromkeys(key for document in documents for key in document))
@@ -236,28 +238,37 @@ def _read_jsonl(text: Text, meanings: Sequence[str]) -> Table:
         for document, number in zip(documents, lines, strict=True):
             if names[k] not in document and meaning not in OPTIONAL:
                 keys = listed(document)
-                raise VHEError(f"{path}:{number}: no {names[k]!r}; the keys found are {keys}.")
+                raise VHEError(f"{path}:{number}: no key {names[k]!r} (keys found: {keys}).")
         columns[meaning] = [document.get(names[k]) for document in documents]
-    if "\\ud" in text.content.lower():  # half of an escaped pair can be no text, nor be written
-        columns = {meaning: list(map(_whole, values)) for meaning, values in columns.items()}
+    if "\\ud" in text.content.lower():  # an unpaired surrogate cannot be encoded as UTF-8
+        columns = {m: list(map(_without_surrogates, values)) for m, values in columns.items()}
     return Table(path, columns, lines, notes)
 
 
-def _read_object(line: str, where: str) -> dict[str, Any]:
+def _read_object(line: str, where: str, repeated: list[str]) -> dict[str, Any]:
+    """Parse a JSON object; keys that occur more than once in an object are added to `repeated`."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        document = dict(pairs)
+        if len(document) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            repeated.extend(key for key, count in counts.items() if count > 1)
+        return document
+
     try:
-        document = json.loads(line)
+        document = json.loads(line, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         reason = f"{error.msg}, column {error.colno}"
-        raise VHEError(f"{where}: not JSON ({reason}); write one object a line.") from None
+        raise VHEError(f"{where}: not JSON ({reason}); write one object per line.") from None
     except (ValueError, RecursionError) as error:
         raise VHEError(f"{where}: JSON that cannot be read ({error}).") from None
     if not isinstance(document, dict):
         kind = type(document).__name__
-        raise VHEError(f"{where}: a {kind} instead of an object; write one object a line.")
+        raise VHEError(f"{where}: a {kind} instead of an object; write one object per line.")
     return document
 
 
-def _whole(value: Any) -> Any:
+def _without_surrogates(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -274,51 +285,3 @@ def _read_parquet(path: Path, meanings: Sequence[str]) -> Table:
         values = parquet_columns(file, [names[k] for k in found.values()])
     columns = {meaning: values[names[k]] for meaning, k in found.items()}
     return Table(path, columns, None, tuple(column_notes(path, names, found)))
-
-
-@contextmanager
-def readable_parquet(where: str) -> Iterator[None]:
-    """Inside, whatever is wrong with a Parquet file becomes one sentence."""
-    import pyarrow
-
-    try:
-        yield
-    except VHEError:
-        raise
-    except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as error:
-        reason = shortened((str(error).splitlines() or [""])[0].rstrip("."), 200)
-        raise VHEError(f"{where} is not a readable Parquet file: {reason}.") from None
-
-
-def open_parquet(raw: bytes) -> Any:
-    """A Parquet file, of which equal texts are kept once, as they are in the file."""
-    from pyarrow import parquet
-
-    names = parquet.ParquetFile(io.BytesIO(raw)).schema_arrow.names
-    return parquet.ParquetFile(io.BytesIO(raw), read_dictionary=names)
-
-
-def parquet_columns(file: Any, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Some columns of a Parquet file.
-
-    A few kilobytes can claim, and unfold to, more than any machine holds: that is refused.
-    """
-    about = file.metadata
-    groups = [about.row_group(k).total_byte_size for k in range(about.num_row_groups)]
-    claims = 8 * len(names) * about.num_rows + sum(groups)
-    if claims > physical_memory():
-        raise OverflowError(f"it claims {claims:,} bytes, more than the memory here")
-    table = file.read(columns=list(names))
-    return {name: _values(table[name]) for name in names}
-
-
-def _values(column: Any) -> list[Any]:
-    import pyarrow
-
-    if not pyarrow.types.is_dictionary(column.type):
-        return list(column.to_pylist())
-    values: list[Any] = []
-    for chunk in column.chunks:
-        known = chunk.dictionary.to_pylist()
-        values += [None if k is None else known[k] for k in chunk.indices.to_pylist()]
-    return values

@@ -1,6 +1,6 @@
 "use strict";
-// Light or dark: as the system says, until a button (#theme) chooses; the choice is kept. The rules
-// for dark stand in one media query, which the choice switches on or off.
+// Light or dark colours: the system setting, unless the button #theme overrides it; the choice is stored.
+// The dark rules are in media queries, which the choice enables or disables.
 
 const theme = {
   system: matchMedia("(prefers-color-scheme: dark)"),
@@ -13,7 +13,7 @@ const theme = {
 
   choose(name) {
     this.chosen = name;
-    try { localStorage.setItem("vhe-theme", name); } catch { /* a browser may forbid to keep things */ }
+    try { localStorage.setItem("vhe-theme", name); } catch { /* storage may be disabled */ }
     this.apply();
   },
 
@@ -28,7 +28,7 @@ const theme = {
   },
 };
 
-try { theme.chosen = localStorage.getItem("vhe-theme"); } catch { /* then as the system says */ }
+try { theme.chosen = localStorage.getItem("vhe-theme"); } catch { /* then the system setting applies */ }
 if (!["light", "dark"].includes(theme.chosen)) theme.chosen = null;
 theme.apply();
 theme.system.addEventListener("change", () => theme.apply());

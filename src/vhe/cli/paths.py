@@ -1,0 +1,46 @@
+"""Checks of output paths before the work starts, so that a result can be written at the end."""
+
+import tempfile
+from pathlib import Path
+
+from vhe.errors import VHEError
+
+MANIFEST = "MANIFEST.json"
+
+
+def check_writable(path: Path) -> None:
+    """Raise `VHEError` unless a file can be written in the folder of ``path``."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent) as probe:
+            probe.write(b"vhe")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise VHEError(f"{path}: cannot write: {reason}; choose another path") from None
+
+
+def training_folder(out: Path) -> Path:
+    """Return the folder of the training checkpoints of the model in ``out``."""
+    resolved = out if out.name else out.resolve()  # "." has no name
+    return resolved.with_name(f"{resolved.name}.training")
+
+
+def check_model_folder(out: Path, *, resume: bool, overwrite: bool) -> None:
+    """Raise `VHEError` unless a model can be saved in ``out`` without unrequested data loss."""
+    from vhe.storage.folder import restore_interrupted_write
+
+    if resume and overwrite:
+        raise VHEError("--resume and --overwrite exclude each other: omit one of them")
+    if out.is_file():
+        raise VHEError(f"{out}: is a file, not a folder: choose a folder for the model")
+    occupied = restore_interrupted_write(out).is_dir() and any(out.iterdir())
+    if occupied and not (out / MANIFEST).exists():
+        raise VHEError(f"{out}: contains other files: choose a new or empty folder")
+    if resume and not restore_interrupted_write(training_folder(out)).is_dir():
+        raise VHEError(f"{out}: no interrupted training to resume: omit --resume")
+    if occupied and not (resume or overwrite):
+        raise VHEError(
+            f"{out}: already contains a model: replace it with --overwrite, "
+            "or resume an interrupted training with --resume"
+        )
+    check_writable(out)

@@ -1,0 +1,100 @@
+"""Writing embeddings to files: Parquet, CSV, npy and the text format of word2vec."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vhe.data.readers.parquet import arrow_array
+from vhe.data.readers.tables import checked_extension
+from vhe.errors import VHEError
+from vhe.runtime.files import atomic_write
+
+
+def write_embedding(
+    path: str | PathLike[str],
+    ids: Sequence[Hashable],
+    mean: NDArray[np.floating],
+    std: NDArray[np.floating] | None = None,
+) -> None:
+    """Write an embedding atomically; the format is inferred from the extension of `path`.
+
+    Parameters
+    ----------
+    path : str or path
+        `.parquet`: columns id, mean and std, the last two lists of d numbers.
+        `.csv`: columns id, mean_0 ... mean_{d-1} and std_0 ... std_{d-1}.
+        `.npy`: (n, d), or (2, n, d) with `std`; rows in the order of `ids`, which are not stored.
+        `.txt`: word2vec's text format: 'n d', then one vertex per line; white space in ids
+        becomes _.
+    ids : sequence of hashable, n
+    mean : (n, d) array
+    std : (n, d) array, optional
+        Standard deviations.
+    """
+    path = Path(path)
+    extension = checked_extension(path, (".parquet", ".csv", ".npy", ".txt"))
+    if mean.ndim != 2 or len(mean) != len(ids) or (std is not None and std.shape != mean.shape):
+        shapes = f"{mean.shape}" if std is None else f"{mean.shape} and {std.shape}"
+        raise VHEError(f"an embedding of {len(ids):,} vertices cannot have the shape {shapes}.")
+    if extension == ".txt" and std is not None:
+        raise VHEError(
+            f"{path}: word2vec's format cannot store standard deviations; use .parquet, .csv or "
+            ".npy."
+        )
+    parts = {"mean": mean} if std is None else {"mean": mean, "std": std}
+    with atomic_write(path) as temporary:
+        if extension == ".npy":
+            _write_npy(temporary, mean if std is None else np.stack([mean, std]))
+        else:
+            _write_arrow(extension, temporary, ids, parts)
+
+
+def _write_npy(path: Path, array: NDArray[np.floating]) -> None:
+    """Write an array as `np.save` does, but report a full disk.
+
+    `np.save` writes by `ndarray.tofile`, which ignores an error of the last block.
+    """
+    array = np.ascontiguousarray(array)
+    with path.open("wb") as file:
+        header = np.lib.format.header_data_from_array_1_0(array)
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(array.data)
+
+
+def _write_arrow(
+    extension: str, path: Path, ids: Sequence[Hashable], parts: dict[str, NDArray[np.floating]]
+) -> None:
+    """Write by Arrow, which is fast and prints the shortest digits that identify a number."""
+    import pyarrow
+    from pyarrow import compute, csv, parquet
+
+    if extension == ".parquet":
+        lists = {
+            name: pyarrow.FixedSizeListArray.from_arrays(part.ravel(), part.shape[1])
+            for name, part in parts.items()
+        }
+        parquet.write_table(pyarrow.table({"id": arrow_array(ids), **lists}), path)
+        return
+    columns = {
+        f"{name}_{k}": column
+        for name, part in parts.items()
+        for k, column in enumerate(np.ascontiguousarray(part.T))
+    }
+    if extension == ".csv":
+        csv.write_csv(pyarrow.table({"id": arrow_array(ids), **columns}), path)
+        return
+    names = ["_".join(str(vertex).split()) for vertex in ids]
+    if len(set(names)) < len(names) or "" in names:
+        raise VHEError(
+            "word2vec's format allows no white space in ids, and without it some ids are equal or "
+            "empty; use .parquet or .csv."
+        )
+    cells = [compute.cast(pyarrow.array(column), pyarrow.string()) for column in columns.values()]
+    lines = compute.binary_join_element_wise(pyarrow.array(names), *cells, " ").to_pylist()
+    content = f"{len(names)} {len(cells)}\n" + "".join(line + "\n" for line in lines)
+    path.write_text(content, encoding="utf-8", newline="\n")

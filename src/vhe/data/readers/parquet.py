@@ -1,0 +1,79 @@
+"""Columns of Parquet files as Python values, and Python values as Arrow arrays."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from vhe.errors import VHEError
+from vhe.runtime.files import physical_memory
+from vhe.runtime.messages import shortened
+
+
+@contextmanager
+def readable_parquet(where: str) -> Iterator[None]:
+    """Convert the errors of pyarrow to one `VHEError` that names the file `where`."""
+    import pyarrow
+
+    try:
+        yield
+    except VHEError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, ArithmeticError, LookupError) as error:
+        reason = shortened((str(error).splitlines() or [""])[0].rstrip("."), 200)
+        raise VHEError(f"{where} is not a readable Parquet file: {reason}.") from None
+
+
+def open_parquet(raw: bytes) -> Any:
+    """Return a ParquetFile that stores equal texts once, as the file does."""
+    from pyarrow import parquet, types
+
+    binary = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    schema = parquet.ParquetFile(io.BytesIO(raw)).schema_arrow
+    names = [field.name for field in schema if any(test(field.type) for test in binary)]
+    return parquet.ParquetFile(io.BytesIO(raw), read_dictionary=names)
+
+
+def parquet_columns(file: Any, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return some columns of a Parquet file.
+
+    A file of a few kilobytes can expand to more than the memory; such a file is refused.
+    """
+    about = file.metadata
+    groups = [about.row_group(k).total_byte_size for k in range(about.num_row_groups)]
+    size = 8 * len(names) * about.num_rows + sum(groups)
+    if size > physical_memory():
+        raise OverflowError(f"it expands to {size:,} bytes, more than the memory of this machine")
+    table = file.read(columns=list(names))
+    return {name: _values(table[name]) for name in names}
+
+
+def _values(column: Any) -> list[Any]:
+    import pyarrow
+
+    if not pyarrow.types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    values: list[Any] = []
+    for chunk in column.chunks:
+        distinct = chunk.dictionary.to_pylist()
+        values += [None if k is None else distinct[k] for k in chunk.indices.to_pylist()]
+    return values
+
+
+def arrow_array(values: Sequence[Any]) -> Any:
+    """Return an Arrow array of integers, floats, booleans or strings.
+
+    Values of mixed or other types are converted to strings.
+    """
+    import pyarrow
+
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds in ({int}, {float}, {bool}, {str}):
+        try:
+            return pyarrow.array(list(values))
+        except (OverflowError, pyarrow.ArrowInvalid):  # an integer beyond 64 bits
+            pass
+    strings = [None if value is None else str(value) for value in values]
+    return pyarrow.array(strings, pyarrow.string())

@@ -1,0 +1,99 @@
+"""New vertices: the posterior of codes that were not part of the fit.
+
+Given all other codes, the posterior of a new vertex has the precision Λ + Σ s and the mean
+(Λ m + Σ s z) / (Λ + Σ s), with the sums over its links and its nearest texts. New vertices that are
+linked with each other are solved for together. The codes of the fit do not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from vhe.data.text import Corpus
+from vhe.graph.model import GraphModel, Vectors
+from vhe.graph.neighbours import NEIGHBOURS
+from vhe.graph.prior import Links, link_weights, text_precision
+from vhe.runtime.arrays import unit_rows
+from vhe.text.codes import CENTRE_SHARE, EMPTY_CENTRE, scaled_codes
+
+NEW_TEXT_KNN_WEIGHT = 4.0  # a new vertex has few or no links, so that its nearest texts count more
+
+
+@dataclass(frozen=True)
+class InductiveEmbedding:
+    """Posterior of k new vertices given the codes of the fit."""
+
+    mean: Vectors  # (k, d)
+    variance: Vectors  # (k,)
+    precision: Vectors  # (k,)
+    diagonal: Vectors  # (k,)
+
+
+def text_directions(model: GraphModel, corpus: Corpus) -> Vectors:
+    """Centred text codes of unit length, whose products are the cosines of texts: (n, d)."""
+    scaled = scaled_codes(corpus, model.words)
+    filled = scaled.any(axis=1, keepdims=True)
+    return unit_rows(scaled - np.where(filled, model.centre, np.float32(0)))
+
+
+def embed_new(
+    model: GraphModel, directions: Vectors, degrees: NDArray[np.int64], texts: Corpus, links: Links
+) -> InductiveEmbedding:
+    """Embed new texts.
+
+    Parameters
+    ----------
+    directions, degrees : (n, d) `text_directions` and (n,) degrees of the vertices of the fit
+    texts : k new texts
+    links : (m, 2) vertex numbers; new vertices are numbered from n on, and each link has one
+    """
+    n, k = len(directions), len(texts)
+    scaled = scaled_codes(texts, model.words)
+    filled = scaled.any(axis=1, keepdims=True)
+    share = np.where(filled, -CENTRE_SHARE, EMPTY_CENTRE).astype(np.float32)
+    codes = scaled + share * model.centre
+    precision = text_precision(texts.lengths, model.mean_log_length).astype(np.float64)
+    degree = np.append(degrees, np.zeros(k)) + np.bincount(links.ravel(), minlength=n + k)
+    strength = link_weights(links, degree, model.link_strength)
+    near, weight = _nearest(directions, text_directions(model, texts))
+    i = np.concatenate([links.ravel(), np.repeat(np.arange(n, n + k), near.shape[1])])
+    j = np.concatenate([links[:, ::-1].ravel(), near.ravel()])
+    weights = np.concatenate([np.repeat(strength, 2), weight.ravel()])
+    new = i >= n
+    coupling = sparse.csr_array((weights[new], (i[new] - n, j[new])), shape=(k, n + k))
+    diagonal: NDArray[np.float64] = precision + coupling.sum(axis=1)
+    right = precision[:, None] * codes + coupling[:, :n] @ model.mean
+    system = sparse.diags_array(diagonal) - coupling[:, n:]
+    mean = splu(system.tocsc()).solve(right.astype(np.float64)) if k else codes
+    return InductiveEmbedding(
+        *(a.astype(np.float32) for a in (mean, 1 / diagonal, precision, diagonal))
+    )
+
+
+def extended(model: GraphModel, new: InductiveEmbedding) -> GraphModel:
+    """The model with new vertices after the others."""
+    names = ("mean", "variance", "precision", "diagonal")
+    return replace(
+        model,
+        **{name: np.concatenate([getattr(model, name), getattr(new, name)]) for name in names},
+    )
+
+
+def _nearest(directions: Vectors, new: Vectors) -> tuple[NDArray[np.int64], Vectors]:
+    """The nearest texts of the fit for each new text, and their couplings: (k, 10) each."""
+    count = min(NEIGHBOURS, len(directions))
+    table = torch.from_numpy(directions)
+    best = [
+        (torch.from_numpy(part) @ table.T).topk(count, dim=1)
+        for part in np.array_split(new, max(1, len(new) * len(directions) >> 24))
+    ]
+    near = torch.cat([found.indices for found in best]).numpy()
+    cosines = torch.cat([found.values for found in best]).numpy()
+    # as if every text had `NEIGHBOURS` pairs of nearest texts
+    return near, NEW_TEXT_KNN_WEIGHT * np.maximum(cosines, 0) / (NEIGHBOURS + 1)

@@ -1,0 +1,46 @@
+"""A fitted graph model: the posterior of all codes, and what new vertices and explanations need.
+
+Nothing in it is derived again after the fit: a vertex's share of its own text, for example, is
+Λ_i / A_ii with exactly the A of the fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vhe.graph.prior import TextNeighbours
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class GraphModel:
+    """Attributes are arrays over n vertices, V words and d dimensions.
+
+    Attributes
+    ----------
+    words : (1 + V, d) word vectors, the first of which belongs to padding
+    centre : (d,) mean of the scaled text codes (`vhe.text.codes`)
+    mean, variance : (n, d) and (n,), the posterior; the variance holds for every dimension
+    precision, diagonal : (n,) Λ and the diagonal of A
+    neighbours : nearest texts that the prior couples
+    """
+
+    words: Vectors
+    centre: Vectors
+    mean: Vectors
+    variance: Vectors
+    precision: Vectors
+    diagonal: Vectors
+    neighbours: TextNeighbours
+    link_strength: float
+    text_knn_weight: float
+    mean_log_length: float
+
+    @property
+    def own_share(self) -> Vectors:
+        """Share of its own text in the posterior mean of each vertex, given all others: (n,)."""
+        return self.precision / self.diagonal

@@ -1,0 +1,122 @@
+"""Fine-tuning of the word vectors through the posterior.
+
+A step masks some links, solves for the posterior of the codes without them, and minimises the
+contrastive loss of the masked links: a link is never read from while it is predicted. Only the
+word vectors and the scale of the cosine are learned.
+
+Up to `WHOLE_GRAPH` vertices a step solves for all codes. Beyond, it solves for the ends of its links
+and their strongest neighbours, and takes all other codes from the posterior at the start: the cost
+of a step does not grow with the network.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from vhe.config import VHEConfig
+from vhe.data.sampling import LinkBatches
+from vhe.graph.contrastive import contrastive_loss
+from vhe.graph.posterior import TRAINING_ITERATIONS
+from vhe.graph.prior import GraphPrior
+from vhe.graph.validation import ranking_auc
+from vhe.text.codes import TextCodes
+
+WHOLE_GRAPH = 10_000  # vertices up to which each step solves for all of them
+HALO = 1024  # strongest neighbours that are solved for in a larger graph
+INITIAL_SCALE = 10.0  # of the cosine
+
+Vertices = NDArray[np.int64]
+
+
+class GraphTrainer:
+    """Word vectors that are trained through the posterior; a `vhe.runtime.loop.Trainable`.
+
+    Parameters
+    ----------
+    words : (1 + V, d), the first row belongs to padding
+    prior : couples the training links, without those of validation
+    validation : (m, 2) held-out links
+    """
+
+    def __init__(
+        self,
+        config: VHEConfig,
+        words: Tensor,
+        codes: TextCodes,
+        prior: GraphPrior,
+        validation: NDArray[np.int64],
+        seed: int,
+    ) -> None:
+        self.words = nn.Parameter(words.clone())
+        self.log_scale = nn.Parameter(torch.tensor(INITIAL_SCALE, device=words.device).log())
+        self.codes, self.prior, self.validation = codes, prior, validation
+        step_links = min(config.step_links, max(1, len(prior.links) // 3))
+        self.batches = LinkBatches(prior.links, step_links, seed)
+        self.optimiser = torch.optim.Adam(
+            [self.words, self.log_scale], lr=config.learning_rate, fused=True
+        )
+        self._outside: tuple[Tensor, Tensor] | None = None
+        if len(codes) > WHOLE_GRAPH:
+            with torch.no_grad():
+                start = prior.posterior().mean(codes(words))
+                self._outside = start, codes.centre(words)
+
+    def step(self, number: int) -> dict[str, float]:
+        masked = self.batches.numbers(number)
+        vertices, rows = np.unique(self.prior.links[masked], return_inverse=True)
+        codes = self.means(vertices, masked)
+        links = torch.from_numpy(rows.reshape(-1, 2)).to(codes.device)
+        loss = contrastive_loss(codes, links, self.log_scale.exp())
+        self.optimiser.zero_grad(set_to_none=True)
+        if bool(loss.isfinite()):
+            loss.backward()
+            self.optimiser.step()
+        return {"contrastive": float(loss.detach())}
+
+    def means(self, vertices: Vertices, masked: Vertices | None = None) -> Tensor:
+        """Posterior means (k, d) of some vertices, without some links (by number)."""
+        if self._outside is None:
+            posterior = self.prior.posterior(masked)
+            means = posterior.mean(self.codes(self.words), TRAINING_ITERATIONS)
+            return means[torch.from_numpy(vertices).to(means.device)]
+        outside, centre = self._outside
+        region = self.prior.region(vertices, HALO)
+        posterior, inflow = self.prior.restricted_posterior(region, outside, masked)
+        codes = self.codes.rows(region, self.words, centre)
+        solution = posterior.solve_with_gradient(
+            posterior.precision * codes + inflow, TRAINING_ITERATIONS
+        )
+        return solution[torch.from_numpy(np.searchsorted(region, vertices)).to(codes.device)]
+
+    @torch.no_grad()
+    def validate(self) -> float | None:
+        if not len(self.validation) or len(self.codes) < 3:
+            return None
+        vertices, rows = np.unique(self.validation, return_inverse=True)
+        return ranking_auc(self.means(vertices).cpu().numpy(), rows.reshape(-1, 2))
+
+    def weights(self) -> dict[str, Tensor]:
+        return {"words": self.words.data, "log_scale": self.log_scale.data}
+
+    def load_weights(self, weights: dict[str, Tensor]) -> None:
+        for name, value in weights.items():
+            getattr(self, name).data.copy_(value)
+
+    def optimiser_state(self) -> dict[str, Tensor]:
+        state = self.optimiser.state_dict()["state"]
+        return {
+            f"{parameter}.{name}": torch.as_tensor(value)
+            for parameter, values in state.items()
+            for name, value in values.items()
+        }
+
+    def load_optimiser_state(self, tensors: dict[str, Tensor]) -> None:
+        whole = self.optimiser.state_dict()
+        whole["state"] = {}
+        for key, value in tensors.items():
+            parameter, name = key.split(".")
+            whole["state"].setdefault(int(parameter), {})[name] = value
+        self.optimiser.load_state_dict(whole)

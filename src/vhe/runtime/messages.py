@@ -1,0 +1,34 @@
+"""Counts, values and names as parts of messages, of bounded length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+
+def counted(count: int, singular: str, plural: str | None = None) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "link"), counted(4771, "link"), counted(2, "vertex", "vertices")
+    ('1 link', '4,771 links', '2 vertices')
+    """
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def shortened(text: str, length: int = 80) -> str:
+    """Truncate a text to `length` characters.
+
+    >>> shortened("a" * 1000, length=6)
+    'aaaaa…'
+    """
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def shown(value: object) -> str:
+    """Return the representation of a value from user data, truncated to 80 characters."""
+    return shortened(repr(value[:100] if isinstance(value, str) else value))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return quoted names separated by commas, at most 20 names and 200 characters."""
+    return shortened(", ".join(map(shown, islice(names, 20))) or "none", 200)

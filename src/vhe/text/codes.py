@@ -1,0 +1,119 @@
+"""Text codes m: each text as a vector, the sum of its word vectors with damped counts.
+
+    m_i = √d · u_i / ‖u_i‖ - ¾ c,    u_i = Σ_w (1 + log count_iw) v_w,    c = mean_i √d · u_i / ‖u_i‖
+
+A row has about the length √d of a draw from the prior N(0, I). Most of the centre c is subtracted,
+because what all texts share says little about one of them.
+
+An empty text has the code c / 8 plus a small random vector: its posterior is then decided by its
+neighbours, and two empty texts with the same neighbours still differ.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from vhe.runtime.arrays import unit_rows
+from vhe.runtime.sparse import csr_tensor, sparse_product
+from vhe.text.lsa import damped_counts
+
+if TYPE_CHECKING:
+    from vhe.data.text import Corpus
+
+CENTRE_SHARE = 0.75  # share of the centre that is subtracted from a code
+EMPTY_CENTRE, EMPTY_NOISE = 0.125, 0.1  # code of an empty text: share of the centre, random part
+
+
+class TextCodes:
+    """Codes of the texts of a corpus as a differentiable function of the word vectors."""
+
+    def __init__(self, corpus: Corpus, device: torch.device | None = None) -> None:
+        counts = damped_counts(corpus)
+        n, words = counts.shape
+        # column 0 belongs to the padding token, which no text contains
+        self.counts = sparse.csr_array(
+            (counts.data, counts.indices + 1, counts.indptr), shape=(n, words + 1)
+        )
+        self.empty = np.diff(counts.indptr) == 0  # (n,)
+        self.device = device or torch.device("cpu")
+
+    def __len__(self) -> int:
+        return len(self.empty)
+
+    def __call__(self, words: Tensor) -> Tensor:
+        """Codes (n, d) for word vectors (1 + V, d), the first of which belongs to padding."""
+        codes, centre = self._scaled(words)
+        return self._centred(codes, centre, np.arange(len(self)))
+
+    @torch.no_grad()
+    def centre(self, words: Tensor) -> Tensor:
+        """c: the mean of the scaled rows of texts that are not empty, (d,)."""
+        return self._scaled(words)[1]
+
+    def rows(self, texts: NDArray[np.int64], words: Tensor, centre: Tensor) -> Tensor:
+        """Codes (k, d) of some texts, given the centre."""
+        counts = csr_tensor(self.counts[texts], self.device)
+        return self._centred(_unit_scale(sparse_product(counts, words)), centre, texts)
+
+    def _scaled(self, words: Tensor) -> tuple[Tensor, Tensor]:
+        codes = _unit_scale(sparse_product(self._rows, words, lambda: self._columns))
+        return codes, codes.sum(dim=0) / max(1, len(self) - int(self.empty.sum()))
+
+    def _centred(self, codes: Tensor, centre: Tensor, texts: NDArray[np.int64]) -> Tensor:
+        empty = np.flatnonzero(self.empty[texts])
+        centred = codes - CENTRE_SHARE * centre
+        if not len(empty):
+            return centred
+        number = np.searchsorted(np.flatnonzero(self.empty), texts[empty])
+        noise = empty_noise(int(self.empty.sum()), codes.shape[1])[number]
+        rows = torch.from_numpy(empty).to(codes.device)
+        return centred.index_copy(0, rows, EMPTY_CENTRE * centre + noise.to(codes))
+
+    @cached_property
+    def _rows(self) -> Tensor:
+        return csr_tensor(self.counts, self.device)
+
+    @cached_property
+    def _columns(self) -> Tensor:
+        return csr_tensor(self.counts.T.tocsr(), self.device)
+
+
+def scaled_codes(corpus: Corpus, words: NDArray[np.float32]) -> NDArray[np.float32]:
+    """√d · u / ‖u‖ of each text, before it is centred; zero for an empty text: (n, d)."""
+    totals = np.asarray(damped_counts(corpus) @ words[1:], dtype=np.float32)
+    return unit_rows(totals) * np.float32(words.shape[1] ** 0.5)
+
+
+def empty_noise(count: int, dim: int) -> Tensor:
+    """The random part of the codes of empty texts, the same in every process: (count, dim)."""
+    return EMPTY_NOISE * torch.randn(count, dim, generator=torch.Generator().manual_seed(0))
+
+
+def _unit_scale(rows: Tensor) -> Tensor:
+    scaled = _UnitScale.apply(rows)
+    assert isinstance(scaled, Tensor)
+    return scaled
+
+
+class _UnitScale(torch.autograd.Function):
+    """Rows (n, d) scaled to the length √d, in fewer passes over memory than autograd's."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        scale = rows.shape[1] ** 0.5 / rows.norm(dim=1, keepdim=True).clamp(min=1e-12)
+        scaled = rows * scale
+        ctx.save_for_backward(scaled, scale)
+        return scaled
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        scaled, scale = ctx.saved_tensors
+        along = torch.linalg.vecdot(gradients[0], scaled).unsqueeze(1) / scaled.shape[1]
+        return torch.addcmul(gradients[0], scaled, along, value=-1).mul_(scale)
