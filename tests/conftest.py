@@ -1,5 +1,5 @@
-"""A small network of texts that has something to learn, settings that learn it in a moment, and
-a model that has."""
+"""A small network with learnable structure, settings that fit it in a fraction of a second, and
+fitted models."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 import torch
 
-from vhe.config import VHEConfig
+from vhe.config import PairVHEConfig, VHEConfig
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
-from vhe.estimators import VHE
+from vhe.estimators import VHE, PairVHE
 
-TOPICS, WORDS_OF_A_TOPIC = 5, 10
+TOPICS, WORDS_PER_TOPIC = 5, 10
 
 
 def topic_network(n: int = 60, links_each: int = 2) -> TextNetwork:
-    """Vertices in five topics with links inside their topic, but for a few.
+    """Vertices in five topics with links inside their topic, except for three.
 
-    A text has three to nine words of its topic and two that every topic uses.
+    A text has three to nine words of its topic and two words that all topics share.
     """
     rng = np.random.default_rng(7)
     topic = np.arange(n) % TOPICS
     texts, links = [], []
     for i in range(n):
-        own = rng.integers(WORDS_OF_A_TOPIC, size=rng.integers(3, 10))
+        own = rng.integers(WORDS_PER_TOPIC, size=rng.integers(3, 10))
         common = rng.integers(4, size=2)
         texts.append(" ".join([f"t{topic[i]}w{k}" for k in own] + [f"common{k}" for k in common]))
         inside = np.flatnonzero((topic == topic[i]) & (np.arange(n) != i))
@@ -42,7 +42,21 @@ def network() -> TextNetwork:
 
 @pytest.fixture(scope="session")
 def tiny() -> dict[str, Any]:
-    """Settings with which a fit takes a fraction of a second."""
+    """Settings of `VHE` with which a fit takes a fraction of a second."""
+    return {
+        "max_words": 16,
+        "min_count": 1,
+        "latent_dim": 16,
+        "max_steps": 20,
+        "validate_every": 5,
+        "patience": 100,
+        "validation": 0.1,
+    }
+
+
+@pytest.fixture(scope="session")
+def tiny_pair() -> dict[str, Any]:
+    """Settings of `PairVHE` with which a fit takes about a second."""
     return {
         "max_words": 16,
         "min_count": 1,
@@ -53,10 +67,9 @@ def tiny() -> dict[str, Any]:
         "kernels": 8,
         "kernel_width": 3,
         "batch_size": 64,
+        "near_pairs": 16,
+        "warmup": 2,
         "steps": 20,
-        "epochs": 0.0,
-        "validate_every": 5,
-        "patience": 100,
         "validation": 0.1,
         "contexts": 4,
     }
@@ -68,13 +81,18 @@ def config(tiny: dict[str, Any]) -> VHEConfig:
 
 
 @pytest.fixture(scope="session")
+def pair_config(tiny_pair: dict[str, Any]) -> PairVHEConfig:
+    return PairVHEConfig(**tiny_pair)
+
+
+@pytest.fixture(scope="session")
 def corpus(network: TextNetwork, config: VHEConfig) -> Corpus:
     return Corpus.build(network.texts, min_count=config.min_count, max_words=config.max_words)
 
 
 @pytest.fixture(scope="session")
 def new(tiny: dict[str, Any]) -> Callable[..., VHE]:
-    """Makes a model with tiny settings, not fitted yet."""
+    """Makes a `VHE` with tiny settings, not fitted."""
 
     def model(**changes: Any) -> VHE:
         return VHE(**{"random_state": 3, "threads": 1, "verbose": False, **tiny, **changes})
@@ -83,24 +101,42 @@ def new(tiny: dict[str, Any]) -> Callable[..., VHE]:
 
 
 @pytest.fixture(scope="session")
+def new_pair(tiny_pair: dict[str, Any]) -> Callable[..., PairVHE]:
+    """Makes a `PairVHE` with tiny settings, not fitted."""
+
+    def model(**changes: Any) -> PairVHE:
+        return PairVHE(
+            **{"random_state": 3, "threads": 1, "verbose": False, **tiny_pair, **changes}
+        )
+
+    return model
+
+
+@pytest.fixture(scope="session")
 def hasty(new: Callable[..., VHE]) -> Callable[..., VHE]:
-    """Makes a model that learns for a moment only."""
+    """Makes a `VHE` that trains for four steps only."""
 
     def model(**changes: Any) -> VHE:
-        return new(**{"steps": 4, "validate_every": 2, **changes})
+        return new(**{"max_steps": 4, "validate_every": 2, **changes})
 
     return model
 
 
 @pytest.fixture(scope="session")
 def fitted(network: TextNetwork, new: Callable[..., VHE]) -> VHE:
-    """A model of the network; nobody may change it."""
+    """A `VHE` fitted to the network; tests must not change it."""
     return new().fit(network)
+
+
+@pytest.fixture(scope="session")
+def fitted_pair(network: TextNetwork, new_pair: Callable[..., PairVHE]) -> PairVHE:
+    """A `PairVHE` fitted to the network; tests must not change it."""
+    return new_pair().fit(network)
 
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Sums in one order: the same bits every time."""
+    """One thread: sums in one order, the same bits every time."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -1,4 +1,4 @@
-"""`vhe`: networks whose vertices carry text. What most people need, imported only when it is used.
+"""`vhe`: networks whose vertices carry text. Names are imported on first use.
 
 >>> import vhe
 >>> network = vhe.TextNetwork.from_edges({"a": "cats purr", "b": "dogs bark"}, [("a", "b")])
@@ -10,34 +10,48 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vhe.config import VHEConfig
+    from vhe.config import PairVHEConfig, VHEConfig
     from vhe.data.datasets import load
     from vhe.data.network import TextNetwork
     from vhe.errors import VHEError
-    from vhe.estimators import VHE
+    from vhe.estimators import VHE, PairVHE, load_model
     from vhe.evaluation.link import evaluate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-__all__ = ["VHE", "TextNetwork", "VHEConfig", "VHEError", "__version__", "evaluate", "load"]
+__all__ = [
+    "VHE",
+    "PairVHE",
+    "PairVHEConfig",
+    "TextNetwork",
+    "VHEConfig",
+    "VHEError",
+    "__version__",
+    "evaluate",
+    "load",
+    "load_model",
+]
 
-_HOMES = {
+_MODULES = {
     "VHE": "vhe.estimators",
+    "PairVHE": "vhe.estimators",
     "VHEConfig": "vhe.config",
+    "PairVHEConfig": "vhe.config",
     "VHEError": "vhe.errors",
     "TextNetwork": "vhe.data.network",
     "load": "vhe.data.datasets",
+    "load_model": "vhe.estimators",
     "evaluate": "vhe.evaluation.link",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'vhe' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value  # the next access does not come here
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value  # later accesses skip this function
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULES})

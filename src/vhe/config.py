@@ -119,7 +119,7 @@ class Settings:
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
+        return dataclasses.asdict(self)  # type: ignore[call-overload]
 
     @classmethod
     def field(cls, name: str) -> dataclasses.Field[Any]:

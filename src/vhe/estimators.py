@@ -13,7 +13,7 @@ import secrets
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -148,7 +148,7 @@ class Estimator(Predictor, BaseEstimator):
             first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
             initialise.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
             cls.__init__ = initialise  # type: ignore[method-assign]
-            cls.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+            cls.__signature__ = inspect.Signature(parameters)
 
     @classmethod
     def from_config(cls, config: Settings, random_state: int | None = None) -> Self:
@@ -286,10 +286,9 @@ class Estimator(Predictor, BaseEstimator):
         if not len(network.links):
             raise VHEError(f"{network.name}: no link between two different vertices to learn from")
 
-    @contextlib.contextmanager
-    def _processes(self) -> Iterator[None]:
+    @abstractmethod
+    def _processes(self) -> contextlib.AbstractContextManager[None]:
         """The processes of torchrun, where a model can use several."""
-        yield
 
     def _draw_seed(self, resumed: Path | None) -> int:
         """The random seed: the given one, that of the resumed training, or a new one."""
@@ -336,7 +335,7 @@ class Estimator(Predictor, BaseEstimator):
         old = np.flatnonzero((rows < len(network)).all(axis=1))
         if len(old):
             raise VHEError(
-                f"edge {old[0]} links two vertices of the fitted network: fit again to learn from it"
+                f"edge {old[0]} links two vertices of the fitted network: fit again to use it"
             )
         new_labels = None
         if network.labels is not None or labels is not None:
@@ -459,14 +458,13 @@ class VHE(Estimator):
     model_name = "graph"
     _graph: GraphModel
 
-    @contextlib.contextmanager
-    def _processes(self) -> Iterator[None]:
+    def _processes(self) -> contextlib.AbstractContextManager[None]:
         if process_group.world_size() > 1:
             raise VHEError(
                 "the graph model trains in one process: start it without torchrun, or use the pair "
                 "model (PairVHE, --model pair)"
             )
-        yield
+        return contextlib.nullcontext()
 
     def _train(self, prepared: Preparation) -> TrainingState:
         config, corpus, seed = self.config, prepared.corpus, prepared.seed
@@ -498,7 +496,7 @@ class VHE(Estimator):
                     seed=seed,
                     progress=progress.update,
                 )
-        self._strengths = {"link_strength": strength, "text_knn_weight": weight}
+        self._strengths: dict[str, Any] = {"link_strength": strength, "text_knn_weight": weight}
         prior = self._prior(corpus, prepared.links, prepared.device)
         trainer = GraphTrainer(config, words, self._codes, prior, prepared.validation, seed)
         with Progress("training", config.max_steps, show=self.verbose) as progress:
@@ -540,7 +538,7 @@ class VHE(Estimator):
             posterior = self._prior(
                 prepared.corpus, prepared.network.links, prepared.device
             ).posterior()
-            arrays = {
+            arrays: dict[str, Any] = {
                 "words": self._words,
                 "centre": self._codes.centre(self._words),
                 "mean": posterior.mean(self._codes(self._words), ITERATIONS),
@@ -548,14 +546,9 @@ class VHE(Estimator):
                 "precision": posterior.precision.squeeze(1),
                 "diagonal": posterior.diagonal.squeeze(1),
             }
-            self._use(
-                GraphModel(
-                    **{name: value.cpu().numpy() for name, value in arrays.items()},
-                    neighbours=self._neighbours,
-                    mean_log_length=mean_log_length(prepared.corpus.lengths),
-                    **self._strengths,
-                )
-            )
+            arrays = {name: value.cpu().numpy() for name, value in arrays.items()}
+            arrays |= {"mean_log_length": mean_log_length(prepared.corpus.lengths)}
+            self._use(GraphModel(**arrays, **self._strengths, neighbours=self._neighbours))
         del self._codes, self._words, self._neighbours, self._strengths
 
     def _use(self, model: GraphModel) -> None:
@@ -616,12 +609,12 @@ class VHE(Estimator):
         return tensors, {name: getattr(graph, name) for name in numbers}
 
     def _load_state(self, tensors: dict[str, Tensor], numbers: dict[str, float]) -> None:
-        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+        arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
         neighbours = TextNeighbours(
             *(arrays.pop(f"neighbours.{f.name}") for f in fields(TextNeighbours))
         )
-        numbers = {k: v for k, v in numbers.items() if not k.startswith("calibration.")}
-        graph = GraphModel(**arrays, neighbours=neighbours, **numbers)
+        arrays |= {k: v for k, v in numbers.items() if not k.startswith("calibration.")}
+        graph = GraphModel(**arrays, neighbours=neighbours)
         n, d = graph.mean.shape
         consistent = (
             graph.words.shape == (len(self.vocabulary_) + 1, d)
@@ -706,7 +699,7 @@ class PairVHE(Estimator):
                 LinkSet(prepared.network.links, len(prepared.network)),
                 contexts=self.config.contexts,
                 seed=prepared.seed,
-                progress=progress.update,
+                progress=progress.report,
             )
         self.embedding_, self.embedding_std_ = found.mean, np.sqrt(found.variance)
         self._pairs.to("cpu")

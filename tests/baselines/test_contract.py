@@ -54,8 +54,8 @@ METHODS = {  # each makes a fresh method with a fixed seed
     "line": lambda: LINE(dimensions=8, passes=100),
     "mmb": lambda: MMB(blocks=3, steps=40),
     "tadw": lambda: TADW(dimensions=8),
-    "vgae": lambda: VGAE(epochs=30, rate=0.05),
-    "vgae, tfidf": lambda: VGAE(features="tfidf", epochs=30, rate=0.05),
+    "vgae": lambda: VGAE(epochs=30, learning_rate=0.05),
+    "vgae, tfidf": lambda: VGAE(features="tfidf", epochs=30, learning_rate=0.05),
     "naive_vae": lambda: NaiveVAE(
         dimensions=8, epochs=10, structure=Node2Vec(**SHORT_WALKS, p=1, q=1)
     ),

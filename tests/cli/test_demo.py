@@ -1,4 +1,4 @@
-"""The demonstration on a small network: what it prints, writes and returns."""
+"""The demonstration on a small network: output, files and returned values."""
 
 import io
 import json
@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from vhe.cli.demo import present
 from vhe.data.network import TextNetwork
-from vhe.demo import present
-from vhe.estimators import VHE, density
-from vhe.predict.candidates import at_density
+from vhe.estimators import VHE, load_model
+from vhe.predict.predictor import density
+from vhe.predict.probability import at_density
 from vhe.web.demo_report import subpackages, summary
 
 SUBJECTS = ("matrix", "graph", "table", "signal")
 HOSTILE = "evil.</script><img src=x onerror=alert(1)>[bold]"
 
 
-def small_network(each: int = 14) -> TextNetwork:
-    """Four subjects that mostly link within themselves, and a vertex whose id means harm."""
+def small_network(size: int = 14) -> TextNetwork:
+    """Four subjects with links mostly within themselves, and a vertex with a malicious id."""
     rng = np.random.default_rng(0)
     words = {
         subject: [f"{subject}{k}" for k in range(12)] + ["the", "of", "returns"]
@@ -28,14 +29,14 @@ def small_network(each: int = 14) -> TextNetwork:
     }
     ids, texts, labels = [], [], []
     for subject in SUBJECTS:
-        for k in range(each):
+        for k in range(size):
             ids.append(f"package.{subject}.function_with_a_rather_long_name_{subject}_{k}")
             texts.append(" ".join(rng.choice(words[subject], size=12)) + ". More.")
             labels.append(f"package.{subject}.sub")
     ids[0], texts[0] = HOSTILE, HOSTILE
-    group = np.repeat(np.arange(len(SUBJECTS)), each)
+    group = np.repeat(np.arange(len(SUBJECTS)), size)
     sources = rng.integers(len(ids), size=160)
-    targets = group[sources] * each + rng.integers(each, size=160)
+    targets = group[sources] * size + rng.integers(size, size=160)
     return TextNetwork(ids, texts, np.column_stack([sources, targets]), labels, name="small")
 
 
@@ -43,7 +44,7 @@ def small_network(each: int = 14) -> TextNetwork:
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, str, TextNetwork, Path]:
     out, printed, network = tmp_path_factory.mktemp("out"), io.StringIO(), small_network()
     console = Console(file=printed, width=80, highlight=False)
-    model = VHE(random_state=0, steps=5, epochs=0, verbose=False)
+    model = VHE(random_state=0, max_steps=5, verbose=False)
     result = present(network, model, out, seed=0, console=console)
     return result, printed.getvalue(), network, out
 
@@ -73,11 +74,11 @@ def test_suggestions_are_new_and_in_order(shown: tuple) -> None:
     assert len(set(ends)) == len(ends)
     assert probabilities == sorted(probabilities, reverse=True)
     assert f"{probabilities[0]:.3f}" in printed
-    pairs_a_link = len(network) * (len(network) - 1) / 2 / len(network.links)
-    assert f"one of {pairs_a_link:.0f} pairs is a link" in printed
+    pairs_per_link = len(network) * (len(network) - 1) / 2 / len(network.links)
+    assert f"one of {pairs_per_link:.0f} pairs is a link" in printed
 
 
-def test_the_report_has_every_vertex_once_and_no_more_script(shown: tuple) -> None:
+def test_the_report_has_every_vertex_once_and_escapes_ids(shown: tuple) -> None:
     result, _, network, out = shown
     page = result["report"].read_text("utf-8")
     data = json.loads(re.search(r'type="application/json">(.*?)</script>', page, re.S)[1])
@@ -91,7 +92,7 @@ def test_the_report_has_every_vertex_once_and_no_more_script(shown: tuple) -> No
         assert word in page
 
 
-def test_what_is_printed_fits_a_terminal_and_is_plain(shown: tuple) -> None:
+def test_output_is_plain_and_fits_80_columns(shown: tuple) -> None:
     _, printed, _, out = shown
     tables = printed.split("Drawing the map")[0]
     assert max(map(len, tables.splitlines())) <= 80
@@ -105,20 +106,20 @@ def test_what_is_printed_fits_a_terminal_and_is_plain(shown: tuple) -> None:
         assert line in printed
 
 
-def test_the_model_is_saved_with_what_was_said_of_it(shown: tuple) -> None:
+def test_the_saved_model_gives_the_printed_probabilities(shown: tuple) -> None:
     result, _, network, _ = shown
-    loaded = VHE.load(result["model"])
+    loaded = load_model(result["model"])
     pairs = [(s["source"], s["target"]) for s in result["suggestions"]]
-    said = [s["probability"] for s in result["suggestions"]]
-    evenly = loaded.predict_proba(pairs)
-    np.testing.assert_allclose(at_density(evenly, density(network)), said)
+    expected = [s["probability"] for s in result["suggestions"]]
+    balanced = loaded.predict_proba(pairs)
+    np.testing.assert_allclose(at_density(balanced, density(network)), expected)
     assert loaded.network_.ids == network.ids
 
 
-def test_a_second_time_in_the_same_folder(shown: tuple) -> None:
+def test_a_second_run_in_the_same_folder_gives_the_same_results(shown: tuple) -> None:
     result, printed, network, out = shown
     console = Console(file=io.StringIO(), width=80, highlight=False)
-    model = VHE(random_state=0, steps=5, epochs=0, verbose=False)
+    model = VHE(random_state=0, max_steps=5, verbose=False)
     again = present(network, model, out, seed=0, console=console)
     assert again["scores"] == result["scores"]
     assert again["suggestions"] == result["suggestions"]

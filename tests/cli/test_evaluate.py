@@ -1,4 +1,4 @@
-"""`vhe evaluate` as people meet it: one document, a table of 80 columns, one-line errors."""
+"""`vhe evaluate`: one JSON document, a table of 80 columns, one-line errors."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ TOPICS = ("cats purr on warm sofas", "trains run on steel rails", "bread rises i
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """--vertices and --edges of 45 vertices in three rings, each about a topic."""
+    """--vertices and --edges of 45 vertices in three rings, one per topic."""
     folder = tmp_path_factory.mktemp("network")
     vertices, edges = folder / "vertices.csv", folder / "edges.csv"
     rows = [f"{k},{TOPICS[k // 15]} {'abc'[k % 3]}{k % 5},{'ctb'[k // 15]}" for k in range(45)]
@@ -32,7 +32,7 @@ def results(capsys: pytest.CaptureFixture[str], *tokens: str) -> list[dict]:
 
 
 @pytest.mark.parametrize("task", ["link", "unseen"])
-def test_links_are_one_result_a_cell(
+def test_each_experiment_has_one_result(
     task: str, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--method", "tfidf,diffused-text", "--ratio", "0.55,80", "--seeds", "0-2"]
@@ -42,15 +42,14 @@ def test_links_are_one_result_a_cell(
         *("task", "dataset", "method", "ratio", "protocol", "seed"),
         *("auc", "ap", "mrr", "hits10", "seconds"),
     }
-    cells = {(r["method"], r["ratio"], r["seed"]) for r in found}
-    assert len(cells) == 12
+    assert len({(r["method"], r["ratio"], r["seed"]) for r in found}) == 12
     assert {r["ratio"] for r in found} == {0.55, 0.8}
     assert {r["protocol"] for r in found} == {"lines"}
     assert {r["task"] for r in found} == {task}
     assert min(r["auc"] for r in found) > 0.6
 
 
-def test_classification_has_scores_of_its_own(
+def test_classification_has_its_own_scores(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = results(capsys, "classify", *files, "--method", "tfidf", "--seeds", "1,4")
@@ -63,7 +62,7 @@ def test_classification_has_scores_of_its_own(
 
 
 @pytest.mark.parametrize("task", ["link", "classify"])
-def test_the_table_has_means_and_80_columns_and_progress_is_elsewhere(
+def test_the_table_has_means_in_80_columns_and_progress_is_on_standard_error(
     task: str, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     tokens = ["evaluate", task, *files, "--method", "tfidf,diffused-text", "--seeds", "0-1"]
@@ -80,7 +79,7 @@ def test_the_table_has_means_and_80_columns_and_progress_is_elsewhere(
     assert progress[0].startswith(f"[1/{len(progress)}] {task} ")
 
 
-def test_the_mean_in_the_table_is_that_of_the_results(
+def test_means_in_the_table_are_those_of_the_results(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     tokens = ["link", *files, "--method", "diffused-text", "--ratio", "60", "--seeds", "0-3"]
@@ -91,33 +90,39 @@ def test_the_mean_in_the_table_is_that_of_the_results(
 
 
 @pytest.mark.parametrize(
-    ("tokens", "said"),
+    ("tokens", "message"),
     [
         (["link", "cora", "--method", "tfdif"], "did you mean tfidf"),
         (["link", "cora", "--method", ","], "--method is empty"),
         (["link", "cora", "--ratio", "1"], "--ratio 1"),
         (["link", "cora", "--seeds", "9-0"], "--seeds 9-0"),
         (["link", "cora", "--protocol", "dirty"], "--protocol"),
-        (["link", "cora", "--labelled", "10"], "leave --labelled out"),
-        (["classify", "cora", "--ratio", "10"], "leave --ratio out"),
-        (["classify", "cora", "--protocol", "clean"], "leave --protocol out"),
-        (["unseen", "cora", "--method", "tfidf,line"], "line cannot embed a vertex"),
-        (["link", "--method", "tfidf"], "no network was given"),
-        (["link", "cora", "--method", "tfidf", "--reliability", "a.png"], "no probabilities"),
-        (["link", "cora", "--reliability", "a.doc"], "a.doc is no picture"),
-        (["classify", "cora", "--reliability", "a.png"], "leave --reliability out"),
+        (["link", "cora", "--labelled", "10"], "--labelled: link uses no labels"),
+        (["classify", "cora", "--ratio", "10"], "--ratio: classify holds out no edges"),
+        (["classify", "cora", "--protocol", "clean"], "--protocol: classify holds out no edges"),
+        (["unseen", "cora", "--method", "tfidf,line"], "line cannot embed unseen vertices"),
+        (["link", "--method", "tfidf"], "no network given"),
+        (
+            ["link", "cora", "--method", "tfidf", "--reliability", "a.png"],
+            "predicts no probabilities",
+        ),
+        (["link", "cora", "--reliability", "a.doc"], "a.doc: unknown picture format"),
+        (
+            ["classify", "cora", "--reliability", "a.png"],
+            "classify predicts no links",
+        ),
         (["nodes", "cora"], "nodes"),
         ([], "TASK"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_2(
-    tokens: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_an_error_is_one_line_and_status_2(
+    tokens: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["evaluate", *tokens]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
-    assert said in printed.err
+    assert message in printed.err
 
 
 def test_a_network_without_labels_cannot_be_classified(
@@ -131,13 +136,13 @@ def test_a_network_without_labels_cannot_be_classified(
     assert "label" in capsys.readouterr().err
 
 
-def test_reliability_is_drawn_and_told(
+def test_the_reliability_diagram_is_written(
     files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     pytest.importorskip("matplotlib")
     from vhe.baselines.tfidf import TFIDF
 
-    monkeypatch.setattr(  # a method in a moment that says what it thinks
+    monkeypatch.setattr(  # a fast method with probabilities
         TFIDF, "probability_indices", lambda self, i, j: self.score_indices(i, j), raising=False
     )
     picture = tmp_path / "reliability.png"

@@ -1,4 +1,4 @@
-"""`vhe reproduce` and `vhe report` as people meet them."""
+"""`vhe reproduce` and `vhe report`."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from vhe.cli import main
 from vhe.data.network import TextNetwork
-from vhe.evaluation.experiment import Bench
+from vhe.evaluation.experiment import Evaluator
 
 FEW = ["link", "--methods", "tfidf", "--ratio", "55", "--seeds", "0-1", "--datasets", "cora"]
 
@@ -19,7 +19,7 @@ def small(network: TextNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_run_go_on_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_resume_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, out = str(tmp_path / "results"), str(tmp_path / "docs")
     assert main(["reproduce", *FEW, "--results", results, "--json"]) == 0
     printed = capsys.readouterr()
@@ -35,27 +35,27 @@ def test_run_go_on_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.usefixtures("small")
-def test_ctrl_c_says_how_to_go_on(
+def test_ctrl_c_prints_how_to_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(self: Bench, cell: object) -> dict:
+    def interrupted(self: Evaluator, experiment: object) -> dict:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Bench, "measure", interrupted)
+    monkeypatch.setattr(Evaluator, "measure", interrupted)
     assert main(["reproduce", *FEW, "--results", str(tmp_path / "r")]) == 130
-    said = capsys.readouterr().err.splitlines()
-    assert "the same command goes on" in said[-2]
-    assert said[-1] == "vhe: interrupted"
+    lines = capsys.readouterr().err.splitlines()
+    assert "the same command resumes" in lines[-2]
+    assert lines[-1] == "vhe: interrupted"
 
 
 @pytest.mark.usefixtures("small")
-def test_a_cell_that_broke_is_told_by_the_exit_status(
+def test_a_failed_experiment_sets_the_exit_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(self: Bench, cell: object) -> dict:
+    def broken(self: Evaluator, experiment: object) -> dict:
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(Bench, "measure", broken)
+    monkeypatch.setattr(Evaluator, "measure", broken)
     assert main(["reproduce", *FEW, "--results", str(tmp_path / "r")]) == 1
     printed = capsys.readouterr()
     assert "failed           4" in printed.out
@@ -63,22 +63,22 @@ def test_a_cell_that_broke_is_told_by_the_exit_status(
 
 
 @pytest.mark.parametrize(
-    ("tokens", "said"),
+    ("tokens", "message"),
     [
         (["reproduce", "--datasets", "coar"], "did you mean 'cora'"),
         (["reproduce", "--methods", "vh"], "did you mean vhe"),
-        (["reproduce", "classify", "--datasets", "hepth"], "no such cell"),
-        (["reproduce", "link", "--ratio", "50"], "no such cell"),
+        (["reproduce", "classify", "--datasets", "hepth"], "no experiment matches"),
+        (["reproduce", "link", "--ratio", "50"], "no experiment matches"),
         (["reproduce", "--seeds", "x"], "--seeds x"),
         (["reproduce", "everything"], "everything"),
-        (["reproduce", "--workers", "0"], "--workers 0"),
-        (["reproduce", "tsne", "--datasets", "hepth"], "no such cell"),
-        (["report", "--results", "{tmp}/none"], "no finished result"),
+        (["reproduce", "--workers", "0"], "--workers"),
+        (["reproduce", "tsne", "--datasets", "hepth"], "no experiment matches"),
+        (["report", "--results", "{tmp}/none"], "no finished results"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_2(
+def test_an_error_is_one_line_and_status_2(
     tokens: list[str],
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -88,11 +88,11 @@ def test_a_mistake_is_one_line_and_status_2(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
-    assert said in printed.err
+    assert message in printed.err
 
 
 @pytest.mark.usefixtures("small")
-def test_in_the_background_the_same_command_runs(
+def test_the_same_command_runs_in_the_background(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started = []
@@ -115,6 +115,22 @@ def test_in_the_background_the_same_command_runs(
     command, how = started[0]
     assert how["start_new_session"]
     assert command[1:3] == ["-m", "vhe"]
-    assert main(command[3:]) == 0  # what was started, here
+    assert main(command[3:]) == 0  # run the started command in this process
     assert len(list(results.rglob("*.json"))) == 2
     assert (tmp_path / "results.log").exists()
+
+
+@pytest.mark.usefixtures("small")
+def test_results_of_removed_methods_are_one_line_on_standard_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, out = tmp_path / "results", tmp_path / "docs"
+    assert main(["reproduce", *FEW, "--results", str(results)]) == 0
+    for path in list(results.rglob("*.json")):
+        old = path.read_text().replace('"tfidf"', '"vhe-paper"')
+        path.with_name(path.name.replace("tfidf", "vhe-paper")).write_text(old)
+    capsys.readouterr()
+    assert main(["report", "--results", str(results), "--out", str(out)]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("note: ignored 4 results")
+    assert "vhe-paper (4)" in line

@@ -36,9 +36,7 @@ def test_float32_is_precise_enough():
             filtered(r.astype(np.float32), k.astype(np.float32), matrices)
             for r, k in zip(rows, kernel, strict=True)
         )
-        exact = [
-            sum(r[t : t + 5] @ k for r, k in zip(rows, kernel, strict=True)) for t in range(4)
-        ]
+        exact = [sum(r[t : t + 5] @ k for r, k in zip(rows, kernel, strict=True)) for t in range(4)]
         errors.append(found - exact)
         outputs.append(exact)
     assert np.sqrt(np.square(errors).mean() / np.square(outputs).mean()) < 1e-6

@@ -15,7 +15,7 @@ import pytest
 from vhe.estimators import VHE
 from vhe.predict.layout import layout
 
-fastapi = pytest.importorskip("fastapi", reason="needs the extra serve")
+fastapi = pytest.importorskip("fastapi", reason="needs the extra web")
 
 from vhe.web.app import make_app  # noqa: E402
 from vhe.web.explorer import Explorer  # noqa: E402

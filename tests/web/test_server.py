@@ -102,7 +102,7 @@ def test_a_missing_package_is_reported_with_the_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert main(["serve", "model"]) == 2
-    assert "pip install 'vhe[serve]'" in capsys.readouterr().err
+    assert "pip install 'vhe[web]'" in capsys.readouterr().err
 
 
 def test_the_command_serves_until_interrupted(fitted: VHE, tmp_path: Path) -> None:

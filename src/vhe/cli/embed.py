@@ -1,7 +1,7 @@
 """`vhe embed`: export the embeddings to a file."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
@@ -39,6 +39,8 @@ def embed(
     json
         print one JSON document
     """
+    import numpy as np
+
     from vhe.data.export import write_embedding
     from vhe.data.readers.tables import checked_extension
     from vhe.runtime.messages import counted
@@ -49,11 +51,15 @@ def embed(
     check_writable(out)
     with diagnostics_to_stderr(json):
         fitted = read_model(model)
-        if std:
-            mean, deviation = fitted.embed(return_std=True, contexts=contexts)
-        else:
-            mean, deviation = fitted.embed(contexts=contexts), None
-        write_embedding(out, fitted.network_.ids, mean, deviation)
+        options: dict[str, Any] = {}
+        if contexts is not None:
+            if fitted.result_["model"] == "graph":
+                raise VHEError(f"--contexts: {model} is a graph model, which has none: omit it")
+            options["contexts"] = contexts
+        mean, deviation = fitted.embed(return_std=True, **options)
+        # The graph model has one standard deviation per vertex, the pair model one per dimension.
+        deviations = np.broadcast_to(deviation, mean.shape) if std else None
+        write_embedding(out, fitted.network_.ids, mean, deviations)
     vertices, dimensions = mean.shape
     if json:
         print_json({"out": out, "vertices": vertices, "dimensions": dimensions, "std": std})

@@ -43,7 +43,7 @@ def serve(
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise VHEError(f"{error.name} is not installed: pip install 'vhe[serve]'") from None
+        raise VHEError(f"{error.name} is not installed: pip install 'vhe[web]'") from None
     from urllib.parse import quote
 
     from vhe.web import server

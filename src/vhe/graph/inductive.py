@@ -78,10 +78,12 @@ def embed_new(
 
 def extended(model: GraphModel, new: InductiveEmbedding) -> GraphModel:
     """The model with new vertices after the others."""
-    names = ("mean", "variance", "precision", "diagonal")
     return replace(
         model,
-        **{name: np.concatenate([getattr(model, name), getattr(new, name)]) for name in names},
+        mean=np.concatenate([model.mean, new.mean]),
+        variance=np.append(model.variance, new.variance),
+        precision=np.append(model.precision, new.precision),
+        diagonal=np.append(model.diagonal, new.diagonal),
     )
 
 

@@ -15,10 +15,11 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from vhe.runtime import native
-from vhe.runtime.sparse import csr_parts, multiply
+from vhe.runtime.sparse import csr_parts, csr_tensor, multiply
 
 ITERATIONS = 12  # of conjugate gradients: relative error of about 1e-4
 TRAINING_ITERATIONS = 3  # in a training step: about 1e-2
@@ -49,8 +50,7 @@ class Posterior:
         device: torch.device,
     ) -> Self:
         n = len(precision)
-        parts = (torch.from_numpy(part).to(device) for part in (offsets, columns, weights))
-        matrix = torch.sparse_csr_tensor(*parts, (n, n), check_invariants=False)
+        matrix = csr_tensor(csr_array((weights, columns, offsets), shape=(n, n)), device)
         own = torch.from_numpy(precision).to(device).unsqueeze(1)
         return cls(matrix, own, own + matrix @ torch.ones(n, 1, device=device))
 

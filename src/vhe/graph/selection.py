@@ -1,10 +1,10 @@
 """Choice of the coupling strengths on validation links.
 
-The candidates are compared by closed-form posteriors of the initial word vectors, which have seen no
-link. Where validation links are few, further folds of the training links are held out in turn.
-They are scored by the mean negative logarithm of the share of vertices that rank above a partner,
-which weighs the first ranks as MRR does and the others as AUC does. A candidate replaces the default
-only if it is better by more than a standard error: a choice on few links stays at the default.
+The candidates are compared by closed-form posteriors of the initial word vectors, which have seen
+no link. Where validation links are few, further folds of the training links are held out in turn.
+The score is the mean negative logarithm of the share of vertices that rank above a partner, which
+weighs first ranks as MRR does and the others as AUC does. A candidate replaces the default only if
+it is better by more than a standard error: a choice on few links stays at the default.
 """
 
 from __future__ import annotations

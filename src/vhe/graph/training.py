@@ -4,9 +4,9 @@ A step masks some links, solves for the posterior of the codes without them, and
 contrastive loss of the masked links: a link is never read from while it is predicted. Only the
 word vectors and the scale of the cosine are learned.
 
-Up to `WHOLE_GRAPH` vertices a step solves for all codes. Beyond, it solves for the ends of its links
-and their strongest neighbours, and takes all other codes from the posterior at the start: the cost
-of a step does not grow with the network.
+Up to `WHOLE_GRAPH` vertices a step solves for all codes. Beyond, it solves for the ends of its
+links and their strongest neighbours, and takes all other codes from the posterior at the start: the
+cost of a step does not grow with the network.
 """
 
 from __future__ import annotations

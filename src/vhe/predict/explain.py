@@ -86,8 +86,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as a JSON document."""
-        names = ("probability", "network_probability", "score", "text_score", "structure_score")
-        names += ("text_share", "structure_share")
+        names = ["probability", "network_probability", "score", "text_score", "structure_score"]
+        names += ["text_share", "structure_share"]
         sides = {"source": self.source.to_dict(), "target": self.target.to_dict()}
         return sides | {name: getattr(self, name) for name in names}
 

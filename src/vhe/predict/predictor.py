@@ -226,7 +226,7 @@ class Predictor(CosineMethod):
     # --- explanations
 
     def explain(self, a: Hashable, b: Hashable) -> Explanation:
-        """The words of both texts that raise the score of a pair, and the share of the structure."""
+        """The words of both texts that raise the score of a pair, and the structure's share."""
         self._check_fitted()
         network, corpus = self.network_, self._corpus
         ends = network.index(a), network.index(b)

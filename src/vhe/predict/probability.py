@@ -56,7 +56,7 @@ def asinh_transform(score: NDArray[np.floating]) -> Floats:
 
 
 def at_density(probability: Floats, density: float) -> Floats:
-    """The probability in a network where ``density`` of all pairs are linked, from a balanced one."""
+    """The probability where ``density`` of all pairs are linked, from that in a balanced sample."""
     linked = probability * density
     return linked / (linked + (1 - probability) * (1 - density))
 
@@ -118,7 +118,7 @@ def _cosine(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[
 def _choose_degree_weight(
     cosines: NDArray[np.float32], degrees: NDArray[np.float32], linked: NDArray[np.bool_]
 ) -> float:
-    """The weight of least cross-entropy; 0 unless it is worse by more than a standard error."""
+    """The weight of least cross-entropy; 0 unless it is worse by two standard errors."""
     weights = _balanced(linked)
 
     def cross_entropy(degree_weight: float) -> Floats:
@@ -131,7 +131,7 @@ def _choose_degree_weight(
     best = max(gains, key=lambda weight: weights @ gains[weight])
     gain = gains[best]
     error = np.sqrt(NEGATIVES * (weights**2 @ gain**2))  # each link occurs `NEGATIVES` times
-    return best if weights @ gain > error else 0.0
+    return best if weights @ gain > 2 * error else 0.0
 
 
 def _balanced(linked: NDArray[np.bool_]) -> Floats:

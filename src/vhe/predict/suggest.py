@@ -125,7 +125,7 @@ def _index_is_installed() -> bool:
     installed = importlib.util.find_spec("usearch") is not None
     if not installed:
         warnings.warn(
-            "comparing all pairs of vertices, which is slow: pip install 'vhe[search]' adds an index",
+            "comparing all pairs of vertices is slow: pip install 'vhe[search]' adds an index",
             stacklevel=3,
         )
     return installed

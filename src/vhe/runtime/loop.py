@@ -26,7 +26,7 @@ Report = Callable[[int, str | None], None]  # the step, and at times a short not
 
 @dataclass
 class TrainingState:
-    """Position of a training run; with the tensors of a `Trainable` it is all that resuming takes."""
+    """Position of a training run: with the tensors of a `Trainable`, all that resuming needs."""
 
     step: int = 0
     best_step: int = 0

@@ -1,6 +1,7 @@
 """Text codes m: each text as a vector, the sum of its word vectors with damped counts.
 
-    m_i = √d · u_i / ‖u_i‖ - ¾ c,    u_i = Σ_w (1 + log count_iw) v_w,    c = mean_i √d · u_i / ‖u_i‖
+    m_i = √d · u_i / ‖u_i‖ - ¾ c,    u_i = Σ_w (1 + log count_iw) v_w,
+    c = the mean of √d · u_i / ‖u_i‖ over the texts
 
 A row has about the length √d of a draw from the prior N(0, I). Most of the centre c is subtracted,
 because what all texts share says little about one of them.
