@@ -1,8 +1,8 @@
-"""How much memory `vhe evaluate link` takes on a large network, a method at a time.
+"""Peak memory of `vhe evaluate link` on a large network, by method.
 
     python benchmarks/evaluate_memory.py [--vertices 60000] [--methods tfidf,diffused-text,tadw]
 
-The network is made up (`vhe.bench.measure.made_up`). Each method runs in a process of its own.
+The network is synthetic (`vhe.bench.measure.synthetic`). Each method runs in its own process.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 
 
 def write_network(folder: Path, n: int) -> tuple[Path, Path]:
-    """A Parquet file of vertices and one of edges."""
+    """Write Parquet files of the vertices and the edges of a synthetic network."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from vhe.bench.measure import made_up
+    from vhe.bench.measure import synthetic
 
-    network = made_up(n)
+    network = synthetic(n)
     vertices, edges = folder / "vertices.parquet", folder / "edges.parquet"
     pq.write_table(pa.table({"id": list(network.ids), "text": list(network.texts)}), vertices)
     source, target = network.edges.T
@@ -31,14 +31,14 @@ def write_network(folder: Path, n: int) -> tuple[Path, Path]:
     return vertices, edges
 
 
-def measure(words: list[str]) -> None:
-    """Run the command, and print the most memory that this process has held."""
+def measure(command: list[str]) -> None:
+    """Run the command and print the peak memory of this process."""
     from vhe.bench.measure import peak_gigabytes
     from vhe.cli import main
 
-    began = time.monotonic()
-    status = main(words)
-    print(f"  peak {peak_gigabytes():.2f} GB, {time.monotonic() - began:.0f} s\n", flush=True)
+    started = time.monotonic()
+    status = main(command)
+    print(f"  peak {peak_gigabytes():.2f} GB, {time.monotonic() - started:.0f} s\n", flush=True)
     sys.exit(status)
 
 
@@ -48,16 +48,16 @@ def run() -> None:
     parser.add_argument("--methods", default="tfidf,diffused-text,tadw")
     parser.add_argument("--protocol", default="clean")
     parser.add_argument("--ratio", default="55")
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as folder:
-        vertices, edges = write_network(Path(folder), told.vertices)
-        for method in told.methods.split(","):
-            words = ["evaluate", "link", "--vertices", str(vertices), "--edges", str(edges)]
-            words += ["--method", method, "--protocol", told.protocol, "--seeds", "0"]
-            words += ["--ratio", told.ratio]
-            print(f"{method}, {told.vertices:,} vertices, {told.protocol}", flush=True)
-            process = multiprocessing.get_context("spawn").Process(target=measure, args=(words,))
+        vertices, edges = write_network(Path(folder), arguments.vertices)
+        for method in arguments.methods.split(","):
+            command = ["evaluate", "link", "--vertices", str(vertices), "--edges", str(edges)]
+            command += ["--method", method, "--protocol", arguments.protocol, "--seeds", "0"]
+            command += ["--ratio", arguments.ratio]
+            print(f"{method}, {arguments.vertices:,} vertices, {arguments.protocol}", flush=True)
+            process = multiprocessing.get_context("spawn").Process(target=measure, args=(command,))
             process.start()
             process.join()
 

@@ -1,10 +1,10 @@
-"""How `vhe serve` bears many clients at once: 64 of them ask 10,000 mixed questions.
+"""Latency of `vhe serve` under load: 64 clients send 10,000 mixed requests.
 
     python benchmarks/serve.py [MODEL]
 
-Without a model folder a network of Cora's size is made up and learned for a moment: how long an
-answer takes depends on the size, not on what was learned. The figure to look at is the 99th
-percentile of the suggestions; questions that ask the neural network wait in a line of their own.
+Without a model folder, a model of a random network of the size of Cora is fitted for two steps:
+latency depends on the size of the network only. The main result is the 99th percentile of
+suggestions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
-CLIENTS, QUESTIONS = 64, 10_000
+CLIENTS, REQUESTS = 64, 10_000
 MIX = {"suggestions": 0.5, "vertex": 0.2, "search": 0.1, "pair": 0.1, "text": 0.1}
 VERTICES, LINKS, WORDS, VOCABULARY = 2277, 5214, 90, 6000  # Cora
 
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def make_model(folder: Path) -> Path:
-    """A model of a network of Cora's size, whose words and links are drawn at random."""
+    """Fit a model of a network of the size of Cora with random words and links."""
     from vhe import VHE, TextNetwork
 
     rng = np.random.default_rng(0)
@@ -51,12 +51,12 @@ def make_model(folder: Path) -> Path:
     texts = [" ".join(f"w{k}" for k in row) for row in words]
     links = rng.integers(VERTICES, size=(LINKS, 2))
     network = TextNetwork(range(VERTICES), texts, links, name="cora-sized")
-    VHE(random_state=0, steps=2, epochs=0, contexts=2).fit(network).save(folder)
+    VHE(random_state=0, max_steps=2).fit(network).save(folder)
     return folder
 
 
 def port_of(server: subprocess.Popen[str]) -> int:
-    """The port that a server says it listens at; what else it says is passed on."""
+    """Return the port that a server prints; forward its other output."""
     assert server.stderr is not None
     for line in server.stderr:
         if found := re.match(r"http://[^:]+:(\d+)/", line):
@@ -65,31 +65,33 @@ def port_of(server: subprocess.Popen[str]) -> int:
     raise SystemExit("the server did not start")
 
 
-async def ask(reader: Reader, writer: Writer, path: str, body: bytes = b"") -> tuple[int, bytes]:
-    """One question over a connection that stays open: the status and the body of the answer."""
+async def request(
+    reader: Reader, writer: Writer, path: str, body: bytes = b""
+) -> tuple[int, bytes]:
+    """Send a request over a persistent connection; return the status and the body."""
     head = f"{'POST' if body else 'GET'} {path} HTTP/1.1\r\nHost: localhost\r\n"
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     writer.write(head.encode() + b"\r\n" + body)
-    answer = await reader.readuntil(b"\r\n\r\n")
-    length = re.search(rb"content-length: (\d+)", answer)
+    header = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", header)
     assert length is not None
-    return int(answer[9:12]), await reader.readexactly(int(length[1]))
+    return int(header[9:12]), await reader.readexactly(int(length[1]))
 
 
 async def measure(port: int) -> str:
-    """Ask everything; a table of milliseconds a kind of question."""
+    """Send all requests; return a table of milliseconds by kind of request."""
     rng = np.random.default_rng(1)
-    _, about = await ask(*await asyncio.open_connection("127.0.0.1", port), "/api")
+    _, about = await request(*await asyncio.open_connection("127.0.0.1", port), "/api")
     n = json.loads(about)["vertices"]
-    kinds = rng.choice(list(MIX), p=list(MIX.values()), size=QUESTIONS).tolist()
-    questions = iter(zip(kinds, rng.integers(n, size=(QUESTIONS, 2)).tolist(), strict=True))
-    took: dict[str, list[float]] = defaultdict(list)
+    kinds = rng.choice(list(MIX), p=list(MIX.values()), size=REQUESTS).tolist()
+    requests = iter(zip(kinds, rng.integers(n, size=(REQUESTS, 2)).tolist(), strict=True))
+    seconds_by_kind: dict[str, list[float]] = defaultdict(list)
     failed: list[str] = []
 
     async def client() -> None:
         connection = await asyncio.open_connection("127.0.0.1", port)
-        for kind, (a, b) in questions:
+        for kind, (a, b) in requests:
             path, body, good = f"/api/vertices/{a}", b"", {200}
             if kind == "suggestions":
                 path += "/suggestions"
@@ -100,26 +102,26 @@ async def measure(port: int) -> str:
             elif kind == "text":
                 words = " ".join(f"w{k}" for k in range(a % 50, a % 50 + 40))
                 path, body = "/api/texts", json.dumps({"text": words}).encode()
-                good = {200, 422}  # a model that was given may know none of these words
-            began = time.perf_counter()
+                good = {200, 422}  # a given model may not know any of these words
+            started = time.perf_counter()
             try:
-                status, _ = await ask(*connection, path, body)
+                status, _ = await request(*connection, path, body)
             except (OSError, EOFError):
                 status, connection = 0, await asyncio.open_connection("127.0.0.1", port)
-            took[kind].append(time.perf_counter() - began)
+            seconds_by_kind[kind].append(time.perf_counter() - started)
             if status not in good:
                 failed.append(path)
 
-    began = time.perf_counter()
+    started = time.perf_counter()
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     lines = [
-        f"{CLIENTS} clients, {QUESTIONS:,} questions, {len(failed)} failed, "
-        f"{QUESTIONS / seconds:.0f} a second, {n:,} vertices",
-        f"{'milliseconds':<14}{'questions':>10}{'median':>9}{'p95':>9}{'p99':>9}{'longest':>9}",
+        f"{CLIENTS} clients, {REQUESTS:,} requests, {len(failed)} failed, "
+        f"{REQUESTS / seconds:.0f} per second, {n:,} vertices",
+        f"{'milliseconds':<14}{'requests':>10}{'median':>9}{'p95':>9}{'p99':>9}{'maximum':>9}",
     ]
     for kind in MIX:
-        times = 1000 * np.array(took[kind])
+        times = 1000 * np.array(seconds_by_kind[kind])
         figures = "".join(f"{q:>9.1f}" for q in np.percentile(times, [50, 95, 99, 100]))
         lines.append(f"{kind:<14}{len(times):>10,}{figures}")
     return "\n".join(lines)

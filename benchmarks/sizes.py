@@ -1,47 +1,44 @@
-"""What training costs on networks that differ in size only: the table of docs/scaling.md.
+"""CPU seconds and memory of a fit by network size: the table of docs/scaling.md.
 
     python benchmarks/sizes.py [--vertices 16000,63000,200000] [--threads 1]
 
-CPU seconds, which hold on a busy machine too, and memory. Each size has a process of its own.
+CPU seconds hold on a busy machine, too. Each size runs in its own process, on synthetic networks
+that differ in size only.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import statistics
 import time
-from collections.abc import Callable
 
-STEPS, LOOKS = 12, 3
-
-
-def seconds(program: Callable[[], object], times: int) -> float:
-    """The median over some calls, of which the first is not counted."""
-    took = []
-    for _ in range(times + 1):
-        began = time.process_time()
-        program()
-        took.append(time.process_time() - began)
-    return statistics.median(took[1:])
+STEPS = 12
 
 
 def measure(n: int, threads: int) -> None:
     """Print a row of the table."""
-    import torch
+    import vhe
+    from vhe.bench.measure import peak_gigabytes, synthetic
 
-    from vhe.bench.measure import made_up, peak_gigabytes, trainer_of
+    def fit(network: vhe.TextNetwork, steps: int) -> float:
+        started = time.process_time()
+        model = vhe.VHE(
+            random_state=0,
+            threads=threads,
+            verbose=False,
+            max_steps=steps,
+            validate_every=STEPS,
+            link_strength=2.0,
+            text_knn_weight=0.5,
+        )
+        model.fit(network)
+        return time.process_time() - started
 
-    torch.set_num_threads(threads)
-    network = made_up(n)
-    began = time.process_time()
-    trainer = trainer_of(network)
-    before, numbers = time.process_time() - began, iter(range(10**9))
-    step = seconds(lambda: trainer._step(next(numbers)), STEPS)
-    look = seconds(trainer._look, LOOKS)
-    assert trainer.structure is not None
-    solve = seconds(trainer.structure.store, 1)
-    figures = f"{before:.0f} | {step:.3f} | {look:.2f} | {solve:.1f} | {peak_gigabytes():.1f}"
+    fit(synthetic(200), 1)  # imports and native kernels
+    network = synthetic(n)
+    without_training = fit(network, 0)
+    step = (fit(network, STEPS) - without_training) / STEPS
+    figures = f"{without_training:.1f} | {step:.3f} | {peak_gigabytes():.1f}"
     print(f"| {n:,} | {figures} |", flush=True)
 
 
@@ -49,12 +46,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--vertices", default="16000,63000,200000")
     parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
-    print("| vertices | before training, s | a step, s | a look, s | solve of the whole, s | GB |")
-    print("|---" * 6 + "|")
+    arguments = parser.parse_args()
+    print("| vertices | fit without training, s | training step, s | peak memory, GB |")
+    print("|---" * 4 + "|")
     context = multiprocessing.get_context("spawn")
-    for n in given.vertices.split(","):
-        process = context.Process(target=measure, args=(int(n), given.threads))
+    for n in arguments.vertices.split(","):
+        process = context.Process(target=measure, args=(int(n), arguments.threads))
         process.start()
         process.join()
         if process.exitcode:

@@ -1,32 +1,71 @@
-"""VHE as people meet it: a scikit-learn estimator that answers questions about a network, and says
-what is wrong in one sentence."""
+"""The two estimators: the contract that both fulfil, and what is special to each."""
 
 import inspect
+import itertools
 import json
 import signal
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Hashable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
 from sklearn.base import clone
 
 import vhe
-from vhe.config import VHEConfig
+from vhe.config import PairVHEConfig, VHEConfig
 from vhe.data.network import TextNetwork
+from vhe.data.sampling import LinkSet
 from vhe.data.splits import validation_links
 from vhe.errors import VHEError
-from vhe.estimators import VHE, Suggestion
-from vhe.predict.probability import cosine
+from vhe.estimators import VHE, Estimator, PairVHE, load_model
+from vhe.graph.posterior import Posterior
+from vhe.graph.prior import GraphPrior
+from vhe.predict.predictor import Suggestion
 from vhe.runtime.progress import Progress
 
-New = Callable[..., VHE]
+New = Callable[..., Any]
+
+NEW_TEXTS = ["t0w1 t0w2 t0w3 common1", "t3w1 t3w4", "", "unknown words only", "t1w1 " * 30]
+
+
+@pytest.fixture(params=["graph", "pair"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def cls(kind: str) -> type[Estimator]:
+    return VHE if kind == "graph" else PairVHE
+
+
+@pytest.fixture
+def make(kind: str, new: New, new_pair: New) -> New:
+    """Makes an estimator with tiny settings, not fitted."""
+    return new if kind == "graph" else new_pair
+
+
+@pytest.fixture
+def quick(kind: str, hasty: New, new_pair: New) -> New:
+    """Makes an estimator that trains for four steps only."""
+    if kind == "graph":
+        return hasty
+    return lambda **changes: new_pair(**{"steps": 4, **changes})
+
+
+@pytest.fixture
+def model(kind: str, request: pytest.FixtureRequest) -> Any:
+    """A fitted estimator; tests must not change it."""
+    return request.getfixturevalue("fitted" if kind == "graph" else "fitted_pair")
 
 
 def press_ctrl_c(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
-    """Interrupt the training when so many steps are done."""
+    """Interrupt training after so many steps."""
 
     def update(progress: Progress, done: int, note: str | None = None) -> None:
         if done == at and progress.task == "training" and not pressed:
@@ -37,325 +76,466 @@ def press_ctrl_c(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     monkeypatch.setattr(Progress, "update", update)
 
 
-# --- scikit-learn's rules
+def cosines(model: Any, i: Any, j: Any) -> np.ndarray:
+    a, b = model.embedding_[i], model.embedding_[j]
+    return (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
 
 
-def test_the_parameters_are_those_of_the_configuration() -> None:
-    names = {f.name for f in fields(VHEConfig)} | {"random_state", "threads", "device", "verbose"}
-    assert set(VHE().get_params()) == names
-    assert set(inspect.signature(VHE).parameters) == names
-    for f in fields(VHEConfig):
-        assert VHE().get_params()[f.name] == f.default
+# --- the conventions of scikit-learn
 
 
-def test_init_only_stores() -> None:
-    nonsense = {f.name: object() for f in fields(VHEConfig)}
-    model = VHE(**nonsense, random_state="never", device=7)
-    assert vars(model) == {**VHE().get_params(), **nonsense, "random_state": "never", "device": 7}
+def test_the_parameters_are_those_of_the_configuration(cls: type[Estimator]) -> None:
+    settings = fields(cls.config_class)  # type: ignore[arg-type]
+    names = {f.name for f in settings} | {"random_state", "threads", "device", "verbose"}
+    assert set(cls().get_params()) == names
+    assert set(inspect.signature(cls).parameters) == names
+    for f in settings:
+        assert cls().get_params()[f.name] == f.default
+
+
+def test_init_only_stores_its_parameters(cls: type[Estimator]) -> None:
+    invalid = {f.name: object() for f in fields(cls.config_class)}  # type: ignore[arg-type]
+    model = cls(**invalid, random_state="never", device=7)
+    assert vars(model) == {**cls().get_params(), **invalid, "random_state": "never", "device": 7}
     with pytest.raises(VHEError):
         _ = model.config
 
 
-def test_params_can_be_set_and_cloned(fitted: VHE, new: New) -> None:
-    model = new(homophily=0.5)
-    assert model.set_params(homophily=0.25, verbose=True) is model
-    assert (model.get_params()["homophily"], model.homophily, model.verbose) == (0.25, 0.25, True)
-    assert model.config.homophily == 0.25
-    copy = clone(model)
-    assert copy is not model
-    assert copy.get_params() == model.get_params()
-    again = clone(fitted)
-    assert again.get_params() == fitted.get_params()
-    assert not hasattr(again, "embedding_")
-    assert not any(name.endswith("_") and not name.startswith("__") for name in vars(again))
+def test_parameters_can_be_set_and_cloned(model: Any, make: New) -> None:
+    other = make(min_count=2)
+    assert other.set_params(min_count=3, verbose=True) is other
+    assert (other.get_params()["min_count"], other.min_count, other.verbose) == (3, 3, True)
+    assert other.config.min_count == 3
+    copy = clone(other)
+    assert copy is not other
+    assert copy.get_params() == other.get_params()
+    unfitted = clone(model)
+    assert unfitted.get_params() == model.get_params()
+    assert not any(name.endswith("_") and not name.startswith("__") for name in vars(unfitted))
 
 
 @pytest.mark.parametrize(
     ("wrong", "meant"),
-    [("homophilly", "homophily"), ("stpes", "steps"), ("random_stat", "random_state"),
+    [("latent_dimm", "latent_dim"), ("mincount", "min_count"), ("random_stat", "random_state"),
      ("verbos", "verbose")],
 )  # fmt: skip
-def test_an_unknown_parameter_names_the_nearest(wrong: str, meant: str) -> None:
+def test_an_unknown_parameter_is_answered_with_the_nearest(
+    cls: type[Estimator], wrong: str, meant: str
+) -> None:
     with pytest.raises(VHEError, match=rf"'{wrong}'.*{meant}\b") as refused:
-        VHE(**{wrong: 1})
-    assert "known are" not in str(refused.value)
+        cls(**{wrong: 1})
+    assert "known settings" not in str(refused.value)
     with pytest.raises(ValueError, match=wrong):
-        VHE().set_params(**{wrong: 1})
+        cls().set_params(**{wrong: 1})
 
 
-def test_parameters_have_names() -> None:
+def test_each_estimator_has_its_own_settings_only() -> None:
+    with pytest.raises(VHEError, match="'homophily'"):
+        VHE(homophily=0.5)
+    with pytest.raises(VHEError, match="'max_steps'"):
+        PairVHE(max_steps=5)
+
+
+def test_parameters_are_keywords(cls: type[Estimator]) -> None:
     with pytest.raises(TypeError, match="positional"):
-        VHE(100)
+        cls(100)  # type: ignore[call-arg]
 
 
-def test_fit_returns_the_model_itself(hasty: New, network: TextNetwork) -> None:
-    model = hasty()
+def test_fit_returns_the_estimator(quick: New, network: TextNetwork) -> None:
+    model = quick()
     before = model.get_params()
     assert model.fit(network) is model
     assert model.get_params() == before
     assert model.network_ is network
 
 
-def test_from_config(config: VHEConfig) -> None:
-    chosen = config.replace(homophily=0.125)
-    model = VHE.from_config(chosen, random_state=8)
-    assert model.config == chosen
-    assert model.random_state == 8
+def test_from_config(config: VHEConfig, pair_config: PairVHEConfig) -> None:
+    chosen = config.replace(link_strength=0.125)
+    graph = VHE.from_config(chosen, random_state=8)
+    assert (graph.config, graph.random_state) == (chosen, 8)
+    other = pair_config.replace(homophily=0.125)
+    pair = PairVHE.from_config(other, random_state=8)
+    assert (pair.config, pair.random_state) == (other, 8)
 
 
-def test_the_repr_tells_what_it_is(fitted: VHE) -> None:
-    assert repr(VHE(steps=7)) == "VHE(steps=7)"
-    assert repr(VHE()) == "VHE()"
-    told = repr(fitted)
-    assert repr(fitted.network_) in told
-    assert f"{100 * fitted.result_['validation_auc']:.1f} %" in told
-    assert "\n" not in told
+def test_the_repr_shows_the_network_and_the_validation_auc(
+    model: Any, cls: type[Estimator]
+) -> None:
+    assert repr(cls(min_count=7)) == f"{cls.__name__}(min_count=7)"
+    assert repr(cls()) == f"{cls.__name__}()"
+    shown = repr(model)
+    assert shown.startswith(cls.__name__)
+    assert repr(model.network_) in shown
+    assert "16-dimensional" in shown
+    assert f"{100 * model.result_['validation_auc']:.1f} %" in shown
+    assert "\n" not in shown
 
 
-# --- what fit leaves
+# --- the attributes of a fitted model
 
 
-def test_what_is_learned(fitted: VHE, network: TextNetwork) -> None:
+def test_the_fitted_attributes(model: Any, kind: str, network: TextNetwork) -> None:
     n = len(network)
-    for array in (fitted.embedding_, fitted.embedding_std_):
-        assert array.shape == (n, 16)
+    assert model.embedding_.shape == (n, 16)
+    assert model.embedding_std_.shape == ((n, 1) if kind == "graph" else (n, 16))
+    for array in (model.embedding_, model.embedding_std_):
         assert array.dtype == np.float32
         assert np.isfinite(array).all()
-    assert fitted.embedding_std_.min() > 0
-    assert len(np.unique(fitted.embedding_.round(4), axis=0)) > n / 2
-    result = fitted.result_
-    assert result["seed"] == 3
-    assert result["steps"] == 20
-    assert result["stopped"] == ""
-    assert result["threads"] == 1
+    assert model.embedding_std_.min() > 0
+    assert len(np.unique(model.embedding_.round(4), axis=0)) > n / 2
+    result = model.result_
+    assert (result["model"], result["seed"], model.seed_) == (kind, 3, 3)
+    assert (result["steps"], result["stopped"], result["threads"]) == (20, "", 1)
     assert result["seconds"] > 0
     assert result["versions"].keys() >= {"python", "vhe", "torch", "numpy"}
-    assert 0 <= result["best_step"] <= 20
-    assert result["validation_auc"] == max(r["validation_auc"] for r in fitted.history_)
     assert json.loads(json.dumps(result)) == result
+    records = model.history_
+    assert records[0].keys() == {"step", "seconds", "validation_auc"}
+    assert (records[0]["step"], records[-1]["step"]) == (0, 20)
+    assert result["trained"] is (result["best_step"] > 0)
+    (best,) = (r for r in records if r["step"] == result["best_step"])
+    assert result["validation_auc"] == best["validation_auc"]
+
+
+def test_the_steps_of_the_graph_model(fitted: VHE) -> None:
     assert [record["step"] for record in fitted.history_] == [0, 5, 10, 15, 20]
+    best = max(record["validation_auc"] for record in fitted.history_)
+    assert fitted.result_["validation_auc"] == best
+    chosen = fitted.result_["chosen"]
+    assert chosen == {
+        "link_strength": fitted._graph.link_strength,
+        "text_knn_weight": fitted._graph.text_knn_weight,
+    }
 
 
-def test_another_seed_gives_another_embedding(hasty: New, network: TextNetwork) -> None:
-    one, other = (hasty(random_state=seed).fit(network).embedding_ for seed in (0, 1))
+def test_given_strengths_are_used(hasty: New, network: TextNetwork) -> None:
+    given = {"link_strength": 3.5, "text_knn_weight": 0.75}
+    assert hasty(**given).fit(network).result_["chosen"] == given
+
+
+def test_the_pair_model_is_trained_to_its_last_step(fitted_pair: PairVHE) -> None:
+    assert fitted_pair.result_["best_step"] == 20
+    assert fitted_pair.result_["trained"]
+    assert {"bound", "kl_linked"} < fitted_pair.history_[1].keys()
+
+
+def test_another_seed_gives_another_embedding(quick: New, network: TextNetwork) -> None:
+    changes = {"word_init": "random"}
+    one, other = (quick(random_state=s, **changes).fit(network).embedding_ for s in (0, 1))
     assert np.abs(one - other).max() > 1e-3
 
 
 def test_a_seed_that_is_not_given_is_drawn_and_stored(
-    hasty: New, network: TextNetwork, tmp_path: Path
+    quick: New, cls: type[Estimator], network: TextNetwork, tmp_path: Path
 ) -> None:
-    model = hasty(random_state=None).fit(network)
+    model = quick(random_state=None).fit(network)
     seed = model.result_["seed"]
     assert model.random_state is None
-    np.testing.assert_array_equal(
-        hasty(random_state=seed).fit(network).embedding_, model.embedding_
-    )
-    assert hasty(random_state=None).fit(network).result_["seed"] != seed
+    again = quick(random_state=seed).fit(network)
+    np.testing.assert_array_equal(again.embedding_, model.embedding_)
+    np.testing.assert_array_equal(again.embedding_std_, model.embedding_std_)
+    assert quick(random_state=None).fit(network).result_["seed"] != seed
     model.save(tmp_path / "model")
-    assert VHE.load(tmp_path / "model").result_["seed"] == seed
+    assert cls.load(tmp_path / "model").result_["seed"] == seed
 
 
-def test_fitting_again_starts_anew(hasty: New, network: TextNetwork) -> None:
-    model = hasty()
+def test_a_second_fit_starts_from_scratch(quick: New, network: TextNetwork) -> None:
+    model = quick()
     first = model.fit(network).embedding_
+    model.embed_texts(["t0w1"])  # fills what is cached for new texts
     np.testing.assert_array_equal(model.fit(network).embedding_, first)
     small = network.subnetwork(np.arange(30))
     assert model.fit(small).embedding_.shape == (30, 16)
     assert model.network_ is small
+    alone = quick().fit(small)
+    np.testing.assert_array_equal(model.embed_texts(NEW_TEXTS)[0], alone.embed_texts(NEW_TEXTS)[0])
 
 
-def test_the_number_of_threads_is_as_before(hasty: New, network: TextNetwork) -> None:
-    import torch
-
+def test_the_number_of_threads_is_restored(quick: New, network: TextNetwork) -> None:
     before = torch.get_num_threads()
-    assert hasty(threads=1).fit(network).result_["threads"] == 1
+    assert quick(threads=1).fit(network).result_["threads"] == 1
     assert torch.get_num_threads() == before
 
 
-def test_progress_goes_to_standard_error(
-    hasty: New, network: TextNetwork, capsys: pytest.CaptureFixture[str]
+def test_progress_is_shown_on_standard_error(
+    quick: New, network: TextNetwork, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hasty(verbose=False).fit(network)
+    quick(verbose=False).fit(network)
     assert capsys.readouterr() == ("", "")
-    hasty(verbose=True).fit(network)
+    quick(verbose=True).fit(network)
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "training 4/4" in printed.err
     assert "validation AUC" in printed.err
 
 
-# --- it learns
+PHASES = {
+    "graph": ["text neighbours", "choosing strengths", "training", "calibration", "posterior"],
+    "pair": ["training", "calibration", "embedding"],
+}
 
 
-def test_held_out_links_are_found(new: New, network: TextNetwork) -> None:
+@pytest.mark.parametrize("verbose", [True, False])
+def test_every_phase_has_a_progress_display(
+    kind: str,
+    quick: New,
+    network: TextNetwork,
+    verbose: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[tuple[str, bool]] = []
+    monkeypatch.setattr(
+        Progress, "__enter__", lambda self: shown.append((self.task, self.show)) or self
+    )
+    monkeypatch.setattr(Progress, "__exit__", lambda self, *error: None)
+    quick(verbose=verbose).fit(network)
+    assert shown == [(task, verbose) for task in ("vocabulary", "word vectors", *PHASES[kind])]
+
+
+def test_a_fit_gives_no_warning() -> None:
+    """In a new process, because some warnings of libraries are given only once."""
+    script = """
+import warnings
+warnings.simplefilter("error")
+from vhe import TextNetwork, PairVHE, VHE
+texts = ["cats purr", "cats sleep", "dogs bark", "dogs sleep"] * 4
+network = TextNetwork(range(16), texts, [(i, (i + 4) % 16) for i in range(16)])
+options = dict(random_state=0, verbose=False, threads=1, latent_dim=8)
+sizes = dict(word_dim=8, structure_dim=8, hidden_dim=8, kernels=4, max_words=8)
+for model in (VHE(max_steps=2, **options), PairVHE(steps=2, **sizes, **options)):
+    model.fit(network).add_vertices({"x": "cats"}, [("x", 0)])
+    model.explain(0, 1)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+# --- what is learned
+
+
+def test_held_out_links_rank_high(make: New, network: TextNetwork) -> None:
     aucs = []
     for seed in (0, 1):
         train, test = network.split_edges(0.8, seed=seed)
-        aucs.append(vhe.evaluate(new(random_state=seed).fit(train), test).auc)
+        aucs.append(vhe.evaluate(make(random_state=seed).fit(train), test).auc)
     assert np.mean(aucs) > 0.8
 
 
-def test_it_learns_what_the_texts_alone_do_not_say(new: New) -> None:
-    """Linked texts have no word in common here, those that share words are never linked."""
+def two_vocabularies(n: int = 96, topics: int = 4) -> TextNetwork:
+    """Linked texts have no word in common; texts that share words are never linked."""
     rng = np.random.default_rng(0)
-    n, topics = 96, 4
     topic, side = np.arange(n) % topics, np.arange(n) // topics % 2
     texts = [
         " ".join(f"t{t}s{s}w{k}" for k in rng.integers(6, size=6))
         for t, s in zip(topic, side, strict=True)
     ]
     partners = (topic[:, None] == topic) & (side[:, None] < side)
-    links = np.argwhere(partners & (rng.random((n, n)) < 0.4))
-    network = TextNetwork(range(n), texts, links)
-    train, test = network.split_edges(0.7)
-    settings = {"structure": "none", "learning_rate": 0.02, "batch_size": 128, "contexts": 8}
-    untrained = vhe.evaluate(new(steps=0, **settings).fit(train), test).auc
-    trained = vhe.evaluate(new(steps=60, **settings).fit(train), test).auc
+    return TextNetwork(range(n), texts, np.argwhere(partners & (rng.random((n, n)) < 0.4)))
+
+
+UNTRAINED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "graph": (
+        {"link_strength": 0.0, "text_knn_weight": 0.0, "degree_weight": 0.0},
+        {"max_steps": 40},
+    ),
+    "pair": (
+        {"structure": "none", "learning_rate": 0.03, "near_pairs": 0, "degree_weight": 0.0},
+        {"steps": 80},
+    ),
+}
+
+
+def test_training_finds_what_the_texts_alone_do_not_show(kind: str, make: New) -> None:
+    train, test = two_vocabularies().split_edges(0.7)
+    settings, length = UNTRAINED[kind]
+    none = dict.fromkeys(length, 0)
+    untrained = vhe.evaluate(make(**settings, **none).fit(train), test).auc
+    trained = vhe.evaluate(make(**settings, **length).fit(train), test)
     assert untrained < 0.6
-    assert trained > 0.8
+    assert trained.auc > 0.8
 
 
-def test_links_are_likelier_than_other_pairs(fitted: VHE, network: TextNetwork) -> None:
+def test_pairs_of_a_topic_are_likelier_than_others(model: Any, network: TextNetwork) -> None:
     topic = np.array([int(label[-1]) for label in network.labels])
     i, j = np.triu_indices(len(network), 1)
-    chances = fitted.probability_indices(i, j)
+    probabilities = model.probability_indices(i, j)
     same = topic[i] == topic[j]
-    assert chances[same].mean() > chances[~same].mean() + 0.3
+    assert probabilities[same].mean() > probabilities[~same].mean() + 0.3
 
 
-# --- questions to a model
+# --- embeddings, scores and probabilities
 
 
-def test_embed_gives_rows_by_id(fitted: VHE, network: TextNetwork) -> None:
-    np.testing.assert_array_equal(fitted.embed(), fitted.embedding_)
-    chosen = ["v40", "v3", "v40"]
-    mean, std = fitted.embed(chosen, return_std=True)
-    np.testing.assert_array_equal(mean, fitted.embedding_[[40, 3, 40]])
-    np.testing.assert_array_equal(std, fitted.embedding_std_[[40, 3, 40]])
-    assert fitted.embed([]).shape == (0, 16)
-    assert fitted.embed(iter(["v1"])).shape == (1, 16)
+def test_embed_returns_rows_by_id(model: Any) -> None:
+    np.testing.assert_array_equal(model.embed(), model.embedding_)
+    mean, std = model.embed(["v40", "v3", "v40"], return_std=True)
+    np.testing.assert_array_equal(mean, model.embedding_[[40, 3, 40]])
+    np.testing.assert_array_equal(std, model.embedding_std_[[40, 3, 40]])
+    assert model.embed([]).shape == (0, 16)
+    assert model.embed(iter(["v1"])).shape == (1, 16)
 
 
-def test_embed_with_other_contexts(network: TextNetwork, hasty: New) -> None:
-    fitted = hasty(embedding="average").fit(network)
-    exact, exact_std = fitted.embed(contexts="all", return_std=True)
-    assert exact.shape == exact_std.shape == (len(network), 16)
-    assert np.isfinite(exact).all()
-    assert exact_std.min() > 0
-    np.testing.assert_allclose(fitted.embed(contexts=1000), exact, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(fitted.embed(["v5"], contexts="all"), exact[[5]])
-    np.testing.assert_allclose(fitted.embed(contexts=4), fitted.embedding_, rtol=1e-4, atol=1e-5)
-    errors = [np.abs(fitted.embed(contexts=c) - exact).mean() for c in (2, 40)]
-    assert errors[1] < errors[0]
-
-
-@pytest.mark.parametrize("contexts", [0, -1, "some", 2.5])
-def test_contexts_that_are_none(fitted: VHE, contexts: Any) -> None:
-    with pytest.raises(VHEError, match="contexts"):
-        fitted.embed(contexts=contexts)
-
-
-def test_scores_are_cosines(fitted: VHE) -> None:
-    z = fitted.embedding_
+def test_a_score_is_the_cosine_plus_the_degree_bias_of_both_ends(model: Any) -> None:
+    i, j = np.array([0, 7, 9]), np.array([1, 7, 30])
     pairs = [("v0", "v1"), ("v7", "v7"), ("v9", "v30")]
-    wanted = cosine(z[[0, 7, 9]], z[[1, 7, 30]])
-    np.testing.assert_allclose(fitted.score(pairs), wanted, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(fitted.score(np.array(pairs)), wanted, rtol=1e-4, atol=1e-6)
+    expected = cosines(model, i, j) + model.degree_bias_[i] + model.degree_bias_[j]
+    for found in (
+        model.score(pairs),
+        model.score(np.array(pairs)),
+        model.score_indices(i, j),
+        np.diag(model.score_matrix(i, j)),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_probabilities_grow_with_the_score(fitted: VHE, network: TextNetwork) -> None:
+def test_a_given_degree_weight_is_used(quick: New, network: TextNetwork) -> None:
+    model = quick(degree_weight=0.25).fit(network)
+    log = np.log1p(network.degrees)
+    np.testing.assert_allclose(model.degree_bias_, 0.25 * (log - log.mean()), atol=1e-6)
+
+
+def test_probabilities_increase_with_the_score(model: Any, network: TextNetwork) -> None:
     i, j = np.triu_indices(len(network), 1)
-    chances, scores = fitted.probability_indices(i, j), fitted.score_indices(i, j)
-    assert ((chances >= 0) & (chances <= 1)).all()
+    probabilities, scores = model.probability_indices(i, j), model.score_indices(i, j)
+    assert ((probabilities >= 0) & (probabilities <= 1)).all()
     order = np.argsort(scores, kind="stable")
-    assert (np.diff(chances[order]) >= 0).all()
-    assert chances.max() > chances.min() + 0.3
+    assert (np.diff(probabilities[order]) >= 0).all()
+    assert probabilities.max() > probabilities.min() + 0.3
     pairs = [(network.ids[a], network.ids[b]) for a, b in zip(i[:9], j[:9], strict=True)]
-    np.testing.assert_allclose(fitted.predict_proba(pairs), chances[:9])
+    np.testing.assert_allclose(model.predict_proba(pairs), probabilities[:9])
     swapped = [(b, a) for a, b in pairs]
-    np.testing.assert_allclose(fitted.predict_proba(swapped), chances[:9], rtol=1e-5)
-    assert fitted.predict_proba([]).shape == (0,)
-    assert fitted.score([]).shape == (0,)
+    np.testing.assert_allclose(model.predict_proba(swapped), probabilities[:9], rtol=1e-5)
+    assert model.predict_proba([]).shape == (0,)
+    assert model.score([]).shape == (0,)
 
 
-def test_the_reliability_is_kept(fitted: VHE, tmp_path: Path) -> None:
-    curve = fitted.reliability()
-    assert fitted.result_["calibration_error"] == pytest.approx(curve.error)
-    assert (np.diff(curve.probability) > 0).all()
-    assert ((curve.frequency >= 0) & (curve.frequency <= 1)).all()
-    half = (curve.frequency * curve.count).sum() / curve.count.sum()
-    assert half == pytest.approx(0.5)  # as many links as non-links
-    fitted.save(tmp_path / "model")
-    assert VHE.load(tmp_path / "model").reliability().error == pytest.approx(curve.error)
-
-
-def test_a_link_that_is_judged_is_not_read_from(
-    hasty: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The structure that a held-out link is scored with is made without it, and has the rest."""
-    from vhe.graph.posterior import JointStructure
-
-    without: list[set[tuple[int, int]]] = []
-    store = JointStructure.store
-
-    def spy(self: JointStructure, left_out: Any = None, **more: Any) -> None:
-        left_out = more.get("without", left_out)
-        if left_out is not None:
-            assert self.prior is not None
-            without.append({tuple(link) for link in network.links[left_out].tolist()})
-        store(self, left_out)
-
-    monkeypatch.setattr(JointStructure, "store", spy)
-    model = hasty(validation=0.1).fit(network)
-    _, validation = validation_links(network.links, 0.1, model.seed_, 256)
-    assert set.union(*without) == {tuple(link) for link in validation.tolist()}
-    assert max(map(len, without)) < len(validation)
-
-
-def test_probabilities_grow_with_the_score_when_there_is_little_to_judge_by(hasty: New) -> None:
-    """Few validation links may score low by chance; a likelier link must still be likelier."""
-    for seed in range(6):
+def test_probabilities_increase_with_the_score_for_few_held_out_links(quick: New) -> None:
+    """Few validation links may score low by chance; the calibration must not be reversed."""
+    for seed in range(4):
         texts = ["x y", "y z", "z w", "w x", "x z"]
         path = TextNetwork(range(5), texts, [[0, 1], [1, 2], [2, 3], [3, 4]])
-        model = hasty(random_state=seed, validation=0.3).fit(path)
+        model = quick(random_state=seed, validation=0.3).fit(path)
         i, j = np.triu_indices(5, 1)
         order = np.argsort(model.score_indices(i, j))
         assert (np.diff(model.probability_indices(i, j)[order]) >= 0).all()
 
 
-def test_suggested_links_are_new_and_the_likeliest_first(fitted: VHE, network: TextNetwork) -> None:
+def test_probabilities_in_the_network_follow_bayes_rule(model: Any, network: TextNetwork) -> None:
+    pairs = [("v0", "v5"), ("v0", "v1"), ("v3", "v8")]
+    balanced, sparse = model.predict_proba(pairs), model.predict_proba(pairs, balanced=False)
+    density = len(network.links) / (60 * 59 / 2)
+    odds = balanced / (1 - balanced) * density / (1 - density)
+    np.testing.assert_allclose(sparse, odds / (1 + odds), rtol=1e-6)
+    assert model.density_ == pytest.approx(density)
+
+
+def test_the_reliability_curve_is_saved(model: Any, tmp_path: Path) -> None:
+    curve = model.reliability()
+    assert model.result_["calibration_error"] == pytest.approx(curve.error)
+    assert (np.diff(curve.probability) > 0).all()
+    assert ((curve.frequency >= 0) & (curve.frequency <= 1)).all()
+    assert np.average(curve.frequency, weights=curve.count) == pytest.approx(0.5)  # balanced
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").reliability().error == pytest.approx(curve.error)
+
+
+def test_the_graph_model_masks_the_held_out_links_that_it_is_calibrated_on(
+    hasty: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masks: list[set[tuple[int, int]]] = []
+    posterior = GraphPrior.posterior
+
+    def spy(prior: GraphPrior, masked: Any = None) -> Posterior:
+        if masked is not None and len(prior.links) == len(network.links):
+            masks.append({tuple(link) for link in prior.links[masked].tolist()})
+        return posterior(prior, masked)
+
+    monkeypatch.setattr(GraphPrior, "posterior", spy)
+    model = hasty(validation=0.1).fit(network)
+    _, validation = validation_links(network.links, 0.1, model.seed_, 256)
+    assert set.union(*masks) == {tuple(link) for link in validation.tolist()}
+    assert max(map(len, masks)) < len(validation)  # the other held-out links are read
+
+
+def test_training_never_reads_validation_links(
+    hasty: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until training ends, no prior couples a validation link while it is scored."""
+    from vhe.graph import training
+
+    seen: list[np.ndarray] = []
+    trainer = training.GraphTrainer.__init__
+
+    def spy(self: Any, config: Any, words: Any, codes: Any, prior: GraphPrior, *rest: Any) -> None:
+        seen.append(prior.links)
+        trainer(self, config, words, codes, prior, *rest)
+
+    monkeypatch.setattr(training.GraphTrainer, "__init__", spy)
+    model = hasty(validation=0.2).fit(network)
+    _, validation = validation_links(network.links, 0.2, model.seed_, 256)
+    (links,) = seen
+    assert len(links) + len(validation) == len(network.links)
+    assert not LinkSet(links, len(network)).linked(*validation.T).any()
+
+
+def test_the_pair_model_is_calibrated_without_the_held_out_links(
+    new_pair: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vhe import estimators
+
+    sets: list[LinkSet] = []
+    original = estimators.embedding_of
+
+    def spy(model: Any, corpus: Any, links: LinkSet, *rest: Any, **more: Any) -> np.ndarray:
+        sets.append(links)
+        return original(model, corpus, links, *rest, **more)
+
+    monkeypatch.setattr(estimators, "embedding_of", spy)
+    model = new_pair(steps=2).fit(network)
+    links, validation = validation_links(network.links, 0.1, model.seed_, 256)
+    assert sets
+    for known in sets:
+        assert not known.linked(*validation.T).any()
+        assert known.linked(*links.T).all()
+
+
+# --- suggestions and neighbours
+
+
+def test_suggestions_are_the_likeliest_missing_links(model: Any, network: TextNetwork) -> None:
+    linked = {tuple(link) for link in network.links.tolist()}
     for vertex in (0, 17, 59):
         name = network.ids[vertex]
-        found = fitted.suggest_links(name, k=7)
+        found = model.suggest_links(name, k=7)
         assert len(found) == 7
         assert all(isinstance(suggestion, Suggestion) for suggestion in found)
-        chances = [suggestion.probability for suggestion in found]
-        assert chances == sorted(chances, reverse=True)
+        probabilities = [suggestion.probability for suggestion in found]
+        assert probabilities == sorted(probabilities, reverse=True)
         others = network.indices([suggestion.id for suggestion in found])
         assert len(set(others.tolist())) == 7
-        linked = {tuple(link) for link in network.links.tolist()}
         assert not linked & {(min(vertex, o), max(vertex, o)) for o in others.tolist()}
         assert vertex not in others
-        # none that was left out is likelier
         rest = [o for o in range(60) if o not in others and o != vertex]
         rest = [o for o in rest if (min(vertex, o), max(vertex, o)) not in linked]
-        left = fitted.probability_indices(
+        left_out = model.probability_indices(
             np.full(len(rest), vertex), np.array(rest), balanced=False
         )
-        assert left.max() <= min(chances)
+        assert left_out.max() <= min(probabilities)
         pairs = [(name, s.id) for s in found]
-        assert chances == pytest.approx(fitted.predict_proba(pairs, balanced=False))
-        assert (fitted.predict_proba(pairs) > chances).all()  # most pairs are no links
+        assert probabilities == pytest.approx(model.predict_proba(pairs, balanced=False))
+        assert (model.predict_proba(pairs) > probabilities).all()  # few pairs are links
         assert [s.text for s in found] == [network.texts[o] for o in others]
 
 
-def test_all_links_that_can_be_suggested(fitted: VHE, network: TextNetwork) -> None:
-    found = fitted.suggest_links("v0", k=1000)
+def test_the_number_of_suggestions(model: Any, network: TextNetwork) -> None:
+    found = model.suggest_links("v0", k=1000)
     assert len(found) == len(network) - 1 - network.degrees[0]
-    assert fitted.suggest_links("v0", k=0) == []
-    assert len(fitted.suggest_links("v0")) == 10
-    with pytest.raises(VHEError, match="k"):
-        fitted.suggest_links("v0", k=-1)
+    assert model.suggest_links("v0", k=0) == []
+    assert len(model.suggest_links("v0")) == 10
+    for k in (-1, 2.5, "many", True):
+        with pytest.raises(VHEError, match="k is"):
+            model.suggest_links("v0", k=k)
 
 
 def test_a_suggestion_shows_the_beginning_of_a_long_text(hasty: New) -> None:
@@ -367,126 +547,337 @@ def test_a_suggestion_shows_the_beginning_of_a_long_text(hasty: New) -> None:
     assert len(found.text) <= 80
 
 
-def test_where_everything_is_linked_nothing_is_suggested(hasty: New) -> None:
-    model = hasty().fit(TextNetwork("ab", ["x y", "y z"], [[0, 1]]))
+def test_a_complete_graph_has_no_suggestions(quick: New) -> None:
+    model = quick().fit(TextNetwork("ab", ["x y", "y z"], [[0, 1]]))
     assert model.suggest_links("a") == []
+    assert len(model.suggest_all()) == 0
 
 
-def test_suggestions_for_everybody(fitted: VHE, network: TextNetwork) -> None:
-    table = fitted.suggest_all(k=3)
+def test_suggestions_for_all_vertices(model: Any, network: TextNetwork) -> None:
+    table = model.suggest_all(k=3)
     assert list(table.columns) == ["source", "target", "probability", "text"]
     assert len(table) == 3 * len(network)
     for name in ("v0", "v31"):
         rows = table[table["source"] == name]
-        wanted = fitted.suggest_links(name, k=3)
-        assert rows["target"].tolist() == [s.id for s in wanted]
-        assert rows["probability"].tolist() == pytest.approx([s.probability for s in wanted])
-        assert rows["text"].tolist() == [s.text for s in wanted]
-    assert len(fitted.suggest_all(k=0)) == 0
+        expected = model.suggest_links(name, k=3)
+        assert rows["target"].tolist() == [s.id for s in expected]
+        assert rows["probability"].tolist() == pytest.approx([s.probability for s in expected])
+        assert rows["text"].tolist() == [s.text for s in expected]
+    assert len(model.suggest_all(k=0)) == 0
 
 
-def test_the_nearest_vertices(fitted: VHE) -> None:
-    near = fitted.nearest("v7", k=4)
-    others = [f"v{j}" for j in range(60) if j != 7]
-    scores = fitted.score([("v7", other) for other in others])
+def test_the_nearest_vertices(model: Any) -> None:
+    near = model.nearest("v7", k=4)
+    others = np.array([j for j in range(60) if j != 7])
+    scores = cosines(model, np.full(59, 7), others)
     best = np.argsort(-scores, kind="stable")[:4]
-    assert [vertex for vertex, _ in near] == [others[j] for j in best]
+    assert [vertex for vertex, _ in near] == [f"v{j}" for j in others[best]]
     assert [cosine for _, cosine in near] == pytest.approx(scores[best].tolist(), abs=1e-5)
-    assert fitted.nearest(fitted.embedding_[7], k=5)[0] == ("v7", pytest.approx(1))
-    assert len(fitted.nearest("v7", k=1000)) == 59
+    assert model.nearest(model.embedding_[7], k=5)[0] == ("v7", pytest.approx(1))
+    assert len(model.nearest("v7", k=1000)) == 59
     with pytest.raises(VHEError, match="shape"):
-        fitted.nearest(np.zeros(3))
-    with pytest.raises(VHEError, match="k"):
-        fitted.nearest("v7", k=-1)
+        model.nearest(np.zeros(3))
+    with pytest.raises(VHEError, match="k is -1"):
+        model.nearest("v7", k=-1)
 
 
-def test_probabilities_in_the_network_are_bayes_rule(fitted: VHE, network: TextNetwork) -> None:
-    pairs = [("v0", "v5"), ("v0", "v1"), ("v3", "v8")]
-    even, sparse = fitted.predict_proba(pairs), fitted.predict_proba(pairs, balanced=False)
-    share = len(network.links) / (60 * 59 / 2)
-    odds = even / (1 - even) * share / (1 - share)
-    np.testing.assert_allclose(sparse, odds / (1 + odds), rtol=1e-6)
+# --- explanations
+
+
+def test_the_parts_of_an_explanation_add_up_to_the_score(model: Any, kind: str) -> None:
+    assert any(share for _, share in model.explain("v0", "v5").source.words)
+    for a, b in (("v0", "v5"), ("v5", "v0"), ("v1", "v2"), ("v5", "v5")):
+        found = model.explain(a, b)
+        assert found.score == pytest.approx(float(model.score([(a, b)])[0]), abs=1e-5)
+        assert found.text_score + found.structure_score == pytest.approx(found.score, abs=1e-12)
+        assert found.text_share + found.structure_share == 1
+        probability = float(model.predict_proba([(a, b)])[0])
+        assert found.probability == pytest.approx(probability, rel=1e-4)
+        sparse = float(model.predict_proba([(a, b)], balanced=False)[0])
+        assert found.network_probability == pytest.approx(sparse, rel=1e-4)
+        assert (found.source.id, found.target.id) == (a, b)
+        for side in (found.source, found.target):
+            shares = np.array([share for _, share in side.words])
+            assert (shares >= 0).all()
+            assert shares.sum() == pytest.approx(1) or not shares.any()
+            assert (side.alignment is None) == (kind == "graph")
+            if side.alignment is not None:
+                assert len(side.alignment) == len(side.words)
+                assert sum(side.alignment) == pytest.approx(1)
+
+
+def test_an_explanation_includes_the_degree_bias(quick: New, network: TextNetwork) -> None:
+    model = quick(degree_weight=0.5).fit(network)
+    found = model.explain("v0", "v5")
+    assert found.score == pytest.approx(float(model.score([("v0", "v5")])[0]), abs=1e-5)
+    assert found.text_score + found.structure_score == pytest.approx(found.score, abs=1e-12)
+    assert abs(model.degree_bias_[0] + model.degree_bias_[5]) > 0.01
+
+
+def test_swapping_the_ends_swaps_the_sides(fitted: VHE) -> None:
+    """Not so for `PairVHE`, whose alignment has other kernels for each end."""
+    one, other = fitted.explain("v0", "v6"), fitted.explain("v6", "v0")
+    assert one.text_score == pytest.approx(other.text_score, rel=1e-4, abs=1e-5)
+    for a, b in ((one.source, other.target), (one.target, other.source)):
+        assert a.id == b.id
+        assert [w for _, w in a.words] == pytest.approx([w for _, w in b.words], abs=1e-4)
+
+
+def test_words_are_shown_in_their_original_spelling(quick: New) -> None:
+    texts = ["Cats, PURR once1!", "cats purr -- once2", "the Stars shine", "stars Shine?", ""]
+    links = [[0, 1], [2, 3], [1, 4]]
+    model = quick(min_count=2).fit(TextNetwork("abcde", texts, links))
+    found = model.explain("a", "b")
+    assert [word for word, _ in found.source.words] == ["Cats", "PURR", "once1"]
+    assert [word for word, _ in found.target.words] == ["cats", "purr", "once2"]
+    assert found.source.words[2][1] == 0  # not in the vocabulary
+    assert model.explain("a", "e").target.words == []
+
+
+def test_an_explanation_of_two_texts(model: Any) -> None:
+    first, second = "t0w1 T0W2, unknown", "t0w3 t1w1"
+    found = model.explain_texts(first, second)
+    assert [word for word, _ in found.source.words] == ["t0w1", "T0W2", "unknown"]
+    assert found.source.words[2][1] == 0
+    assert found.source.id is found.target.id is None
+    mean = np.concatenate([model.embed_texts([text])[0] for text in (first, second)])
+    cosine = mean[0] @ mean[1] / np.linalg.norm(mean, axis=1).prod()
+    assert found.score == pytest.approx(float(cosine), abs=1e-4)
+    assert found.text_score + found.structure_score == pytest.approx(found.score, abs=1e-12)
+
+
+# --- new vertices
+
+
+METHODS = [("graph", None), ("graph", "fast"), ("pair", None), ("pair", "fast"), ("pair", "paper")]
+
+
+@pytest.fixture
+def inductive(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """A fitted model and a method to embed new texts."""
+    kind, method = request.param
+    return request.getfixturevalue("fitted" if kind == "graph" else "fitted_pair"), method
+
+
+@pytest.mark.parametrize("inductive", METHODS, indirect=True)
+def test_a_new_text_is_embedded_near_its_topic(inductive: tuple[Any, Any]) -> None:
+    model, method = inductive
+    mean, std = model.embed_texts(NEW_TEXTS, method=method)
+    assert mean.shape == (5, 16)
+    assert std.shape == (5, model.embedding_std_.shape[1])
+    assert mean.dtype == std.dtype == np.float32
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+    assert std.min() > 0
+    for row, topic in ((0, 0), (1, 3), (4, 1)):
+        near = [vertex for vertex, _ in model.nearest(mean[row], 5)]
+        labels = [model.network_.labels[model.network_.index(v)] for v in near]
+        assert labels.count(f"topic {topic}") >= 4
+
+
+@pytest.mark.parametrize("inductive", METHODS[1:4:2], indirect=True)
+def test_new_texts_do_not_influence_each_other(inductive: tuple[Any, Any]) -> None:
+    model, method = inductive
+    together = model.embed_texts(NEW_TEXTS, method=method)
+    for k, text in enumerate(NEW_TEXTS):
+        alone = model.embed_texts([text], method=method)
+        for one, among in zip(alone, together, strict=True):
+            np.testing.assert_allclose(one[0], among[k], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("inductive", METHODS[1:], indirect=True)
+def test_links_attract_a_new_text(inductive: tuple[Any, Any]) -> None:
+    model, method = inductive
+    links = [(0, f"v{k}") for k in (1, 6, 11, 16)]  # of another topic than the text
+    (far,), (uncertain,) = model.embed_texts(["t0w1 t0w2 common1"], method=method)
+    (near,), (certain,) = model.embed_texts(["t0w1 t0w2 common1"], links, method=method)
+    partners = model.embed([vertex for _, vertex in links]).mean(axis=0)
+
+    def cosine(z: np.ndarray) -> float:
+        return float(z @ partners / np.linalg.norm(z) / np.linalg.norm(partners))
+
+    assert cosine(near) > cosine(far) + 0.1
+    if isinstance(model, VHE):
+        assert certain[0] < uncertain[0] - 0.01
+
+
+def test_vertices_are_added_and_saved(
+    quick: New, cls: type[Estimator], network: TextNetwork, tmp_path: Path
+) -> None:
+    model = quick().fit(network)
+    mean, std = model.embedding_.copy(), model.embedding_std_.copy()
+    new: dict[Hashable, str] = {"x": "t0w1 t0w2", 7: "t3w1 t3w2", ("a", 1): ""}
+    edges = [("x", "v0"), ("v3", 7), (7, "x"), ("x", "x")]
+    unlinked = model.embed_texts(list(new.values()), [(0, "v0"), (1, "v3")])
+    assert model.add_vertices(new, edges, labels={"x": "topic 0"}) is model
+    grown = model.network_
+    assert grown.ids == (*network.ids, "x", 7, ("a", 1))
+    assert grown.texts[-3:] == tuple(new.values())
+    assert grown.labels == (*network.labels, "topic 0", None, None)
+    assert len(grown.links) == len(network.links) + 3
+    assert len(grown.edges) == len(network.edges) + 4
+    np.testing.assert_array_equal(model.embedding_[:60], mean)
+    np.testing.assert_array_equal(model.embedding_std_[:60], std)
+    assert model.embedding_std_.shape == (63, std.shape[1])
+    np.testing.assert_allclose(model.embedding_[62], unlinked[0][2], rtol=1e-3, atol=1e-4)
+    assert np.abs(model.embedding_[60] - unlinked[0][0]).max() > 1e-3  # its link with 7 counts
+    assert model.result_["added"] == 3
+    assert "v0" not in [link.id for link in model.suggest_links("x", k=100)]
+    np.testing.assert_array_equal(model.degree_bias_[60:], np.zeros(3))
+    explained = model.explain("x", "v0")
+    assert explained.score == pytest.approx(float(model.score([("x", "v0")])[0]), abs=1e-5)
+
+    model.save(tmp_path / "grown")
+    loaded = cls.load(tmp_path / "grown")
+    assert loaded.network_.ids == grown.ids
+    np.testing.assert_array_equal(loaded.network_.links, grown.links)
+    np.testing.assert_array_equal(loaded.embedding_, model.embedding_)
+    np.testing.assert_array_equal(loaded.embedding_std_, model.embedding_std_)
+    assert loaded.suggest_links(7, k=3) == model.suggest_links(7, k=3)
+    more = [m.add_vertices({"y": "t1w1"}, [("y", "x")]).embedding_[-1] for m in (model, loaded)]
+    np.testing.assert_array_equal(*more)
+    assert loaded.result_["added"] == 4
+
+
+def test_nothing_is_added(quick: New, network: TextNetwork) -> None:
+    model = quick().fit(network)
+    mean, std = model.embed_texts([])
+    assert mean.shape == (0, 16)
+    assert std.shape == (0, model.embedding_std_.shape[1])
+    assert model.add_vertices({}).embedding_.shape == (60, 16)
+
+
+def test_a_pair_model_without_structure_embeddings_takes_new_vertices(
+    new_pair: New, network: TextNetwork, tmp_path: Path
+) -> None:
+    model = new_pair(structure="none", steps=2).fit(network)
+    model.add_vertices({"x": "t0w1 t0w2", "y": "unknown words"}, [("x", "v0")])
+    assert np.isfinite(model.embedding_).all()
+    assert model.nearest("x", 1)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(PairVHE.load(tmp_path / "model").embedding_, model.embedding_)
+
+
+@pytest.mark.parametrize(
+    ("texts", "edges", "message"),
+    [
+        ({"v1": "text"}, [], "duplicate id 'v1'"),
+        ({"x": "text"}, [("x", "v99")], "'v99'"),
+        ({"x": "text"}, [("v1", "v2")], "edge 0 links two vertices of the fitted network"),
+        ({"x": 5}, [], "text"),
+        ({"x": "text"}, ["xv"], "pairs"),
+    ],
+)
+def test_a_wrong_addition_changes_nothing(
+    model: Any, texts: dict[str, Any], edges: list[Any], message: str
+) -> None:
+    before = model.network_, model.embedding_, model._corpus
+    with pytest.raises(VHEError, match=message):
+        model.add_vertices(texts, edges)
+    assert (model.network_, model.embedding_, model._corpus) == before
+
+
+def test_wrong_new_texts(model: Any) -> None:
+    for wrong in ("a text", [5]):
+        with pytest.raises(VHEError, match="list of strings"):
+            model.embed_texts(wrong)
+    with pytest.raises(VHEError, match="text 1, but there are 1"):
+        model.embed_texts(["a"], [(1, "v0")])
+    with pytest.raises(VHEError, match="'v99'"):
+        model.embed_texts(["a"], [(0, "v99")])
+    with pytest.raises(VHEError, match="'slow'"):
+        model.embed_texts(["a"], method="slow")
+
+
+def test_the_graph_model_refuses_the_method_of_the_paper(fitted: VHE) -> None:
+    for ask in (
+        lambda: fitted.embed_texts(["a"], method="paper"),
+        lambda: fitted.add_vertices({"x": "a"}, method="paper"),
+    ):
+        with pytest.raises(VHEError, match="use method 'fast', not 'paper'") as refused:
+            ask()
+        assert "\n" not in str(refused.value)
+    assert "x" not in fitted.network_.ids
 
 
 # --- to other libraries
 
 
-def test_networks_with_their_embedding(fitted: VHE, network: TextNetwork) -> None:
-    graph = fitted.to_networkx()
+def test_networkx_and_pandas_with_the_embedding(model: Any, network: TextNetwork) -> None:
+    graph = model.to_networkx()
     assert set(graph.nodes) == set(network.ids)
     assert graph.number_of_edges() == network.to_networkx().number_of_edges()
-    np.testing.assert_array_equal(graph.nodes["v4"]["embedding"], fitted.embedding_[4])
+    np.testing.assert_array_equal(graph.nodes["v4"]["embedding"], model.embedding_[4])
     assert graph.nodes["v4"]["text"] == network.texts[4]
-    vertices, edges = fitted.to_pandas()
-    np.testing.assert_array_equal(np.stack(vertices["embedding"]), fitted.embedding_)
-    np.testing.assert_array_equal(np.stack(vertices["std"]), fitted.embedding_std_)
+    vertices, edges = model.to_pandas()
+    np.testing.assert_array_equal(np.stack(vertices["embedding"]), model.embedding_)
+    np.testing.assert_array_equal(np.stack(vertices["std"]), model.embedding_std_)
     assert vertices["id"].tolist() == list(network.ids)
     assert len(edges) == len(network.edges)
 
 
-def test_pyg_with_the_embedding(fitted: VHE, network: TextNetwork) -> None:
+def test_pyg_with_the_embedding(model: Any, network: TextNetwork) -> None:
     pytest.importorskip("torch_geometric")
-    data = fitted.to_pyg()
-    np.testing.assert_array_equal(data.x.numpy(), fitted.embedding_)
-    np.testing.assert_array_equal(data.x_std.numpy(), fitted.embedding_std_)
+    data = model.to_pyg()
+    np.testing.assert_array_equal(data.x.numpy(), model.embedding_)
+    np.testing.assert_array_equal(data.x_std.numpy(), model.embedding_std_)
     assert data.ids == list(network.ids)
 
 
-# --- mistakes
+# --- invalid input
 
 
-def test_what_cannot_be_learned(hasty: New, network: TextNetwork) -> None:
-    for nothing in (
+def test_a_network_that_cannot_be_fitted(quick: New, network: TextNetwork) -> None:
+    for empty in (
         TextNetwork("abc", ["x", "y", "z"], []),
         TextNetwork("a", ["x"], []),
         TextNetwork("a", ["x"], [[0, 0]]),
         TextNetwork("ab", ["x", "y"], [[0, 0], [1, 1]]),
     ):
         with pytest.raises(VHEError, match="no link"):
-            hasty().fit(nothing)
-    for thing in (None, [("a", "b")], network.to_networkx(), network.texts):
+            quick().fit(empty)
+    for other in (None, [("a", "b")], network.to_networkx(), network.texts):
         with pytest.raises(VHEError, match="TextNetwork"):
-            hasty().fit(thing)
+            quick().fit(other)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"homophily": 1.0},
-        {"homophily": "high"},
-        {"steps": 2.5},
-        {"latent_dim": 24},
-        {"threads": 0},
-        {"threads": "two"},
-        {"device": "abacus"},
-        {"device": None},
-        {"random_state": -1},
-        {"random_state": 2**40},
-        {"random_state": "seven"},
-        {"random_state": np.random.RandomState(0)},
-    ],
-    ids=lambda wrong: next(iter(wrong)),
-)
-def test_settings_that_are_wrong(hasty: New, network: TextNetwork, wrong: dict[str, Any]) -> None:
-    with pytest.raises(VHEError, match=next(iter(wrong))) as refused:
-        hasty(**wrong).fit(network)
+WRONG: list[tuple[str, Any]] = [
+    ("latent_dim", 0),
+    ("min_count", 2.5),
+    ("word_init", "glove"),
+    ("validation", 0.75),
+    ("degree_weight", -1.0),
+    ("threads", 0),
+    ("threads", "two"),
+    ("device", "abacus"),
+    ("device", None),
+    ("random_state", -1),
+    ("random_state", 2**40),
+    ("random_state", "seven"),
+    ("random_state", np.random.RandomState(0)),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_wrong_setting_is_refused_in_one_sentence(
+    quick: New, network: TextNetwork, name: str, value: Any
+) -> None:
+    with pytest.raises(VHEError, match=name) as refused:
+        quick(**{name: value}).fit(network)
     assert "\n" not in str(refused.value)
 
 
-def test_a_gpu_that_is_not_there(hasty: New, network: TextNetwork) -> None:
-    import torch
-
+def test_a_gpu_that_does_not_exist(quick: New, network: TextNetwork) -> None:
     if torch.cuda.is_available():
-        pytest.skip("there is one")
+        pytest.skip("this machine has a GPU")
     with pytest.raises(VHEError, match="cuda"):
-        hasty(device="cuda").fit(network)
+        quick(device="cuda").fit(network)
 
 
-def test_a_model_that_is_not_fitted(new: New, tmp_path: Path) -> None:
-    model = new()
+def test_a_model_that_is_not_fitted(make: New, cls: type[Estimator], tmp_path: Path) -> None:
+    model = make()
     for ask in (
         model.embed,
-        lambda: model.embed(["a"], contexts="all"),
         lambda: model.score([("a", "b")]),
         lambda: model.predict_proba([("a", "b")]),
         lambda: model.suggest_links("a"),
@@ -502,76 +893,243 @@ def test_a_model_that_is_not_fitted(new: New, tmp_path: Path) -> None:
         model.to_pyg,
         lambda: model.save(tmp_path / "model"),
     ):
-        with pytest.raises(VHEError, match="not fitted"):
+        with pytest.raises(VHEError, match=f"{cls.__name__} is not fitted"):
             ask()
     assert list(tmp_path.iterdir()) == []
     assert not hasattr(model, "embedding_")
 
 
-def test_unknown_ids_are_named(fitted: VHE) -> None:
+def test_an_unknown_id_is_named(model: Any) -> None:
     for ask in (
-        lambda: fitted.embed(["v1", "v99"]),
-        lambda: fitted.score([("v1", "v2"), ("v1", "v99")]),
-        lambda: fitted.predict_proba([("v99", "v2")]),
-        lambda: fitted.suggest_links("v99"),
+        lambda: model.embed(["v1", "v99"]),
+        lambda: model.score([("v1", "v2"), ("v1", "v99")]),
+        lambda: model.predict_proba([("v99", "v2")]),
+        lambda: model.suggest_links("v99"),
+        lambda: model.explain("v1", "v99"),
+        lambda: model.nearest("v99"),
     ):
         with pytest.raises(VHEError, match="'v99'"):
             ask()
     with pytest.raises(VHEError, match="1"):
-        fitted.embed([1])
+        model.embed([1])
 
 
 @pytest.mark.parametrize(
     "pairs", ["v1", [("v1",)], [("v1", "v2", "v3")], [1, 2], ["v1"], 7, None, ("v1", "v2"), ["xy"]]
 )
-def test_pairs_that_are_none(fitted: VHE, pairs: Any) -> None:
+def test_what_is_not_a_list_of_pairs(fitted: VHE, pairs: Any) -> None:
     with pytest.raises(VHEError, match="pairs"):
         fitted.predict_proba(pairs)
     with pytest.raises(VHEError, match="pairs"):
         fitted.score(pairs)
 
 
-# --- interruption
+# --- interruption and resuming
 
 
 def test_ctrl_c_leaves_a_model_that_can_be_used(
-    new: New, network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: New, network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     press_ctrl_c(monkeypatch, at=7)
     with pytest.warns(UserWarning, match="interrupted at step 7"):
-        model = new().fit(network)
+        model = make().fit(network)
     assert model.result_["stopped"] == "interrupted at step 7"
     assert model.result_["steps"] == 7
     assert np.isfinite(model.embedding_).all()
     assert len(model.suggest_links("v0", k=3)) == 3
     model.save(tmp_path / "model")
-    assert VHE.load(tmp_path / "model").result_["stopped"] == "interrupted at step 7"
+    assert load_model(tmp_path / "model").result_["stopped"] == "interrupted at step 7"
 
 
 @pytest.mark.parametrize("seed", [3, None])
 @pytest.mark.filterwarnings("ignore:training stopped early")
-def test_a_training_can_be_resumed(
-    new: New, network: TextNetwork, tmp_path: Path, seed: int | None
+def test_resumed_training_ends_with_the_same_bits(
+    make: New, network: TextNetwork, tmp_path: Path, seed: int | None
 ) -> None:
-    kept = tmp_path / "kept"
+    folder = tmp_path / "training"
     with pytest.MonkeyPatch.context() as patch:
         press_ctrl_c(patch, at=7)
-        first = new(random_state=seed).fit(network, checkpoint=kept)
-    assert kept.is_dir()
-    model = new(random_state=seed).fit(network, checkpoint=kept, resume=True)
+        first = make(random_state=seed).fit(network, checkpoint=folder)
+    assert folder.is_dir()
+    model = make(random_state=seed).fit(network, checkpoint=folder, resume=True)
     assert model.result_["seed"] == first.result_["seed"]
-    assert model.result_["stopped"] == ""
-    assert model.result_["steps"] == 20
-    whole = new(random_state=first.result_["seed"]).fit(network)
+    assert (model.result_["stopped"], model.result_["steps"]) == ("", 20)
+    whole = make(random_state=first.result_["seed"]).fit(network)
     np.testing.assert_array_equal(model.embedding_, whole.embedding_)
     np.testing.assert_array_equal(model.embedding_std_, whole.embedding_std_)
     pairs = [("v0", "v1"), ("v0", "v5")]
     np.testing.assert_array_equal(model.predict_proba(pairs), whole.predict_proba(pairs))
+    assert model.result_["chosen"] == whole.result_["chosen"]
+    timed = [[{**r, "seconds": 0} for r in m.history_] for m in (model, whole)]
+    assert timed[0] == timed[1]
 
 
-def test_nothing_to_resume(hasty: New, network: TextNetwork, tmp_path: Path) -> None:
+def test_there_is_nothing_to_resume(quick: New, network: TextNetwork, tmp_path: Path) -> None:
     with pytest.raises(VHEError, match="no such training folder"):
-        hasty().fit(network, checkpoint=tmp_path / "nothing", resume=True)
+        quick().fit(network, checkpoint=tmp_path / "nothing", resume=True)
     for seed in (0, None):
         with pytest.raises(VHEError, match="resume"):
-            hasty(random_state=seed).fit(network, resume=True)
+            quick(random_state=seed).fit(network, resume=True)
+
+
+def test_the_training_of_another_model_is_not_resumed(
+    hasty: New, new_pair: New, network: TextNetwork, tmp_path: Path
+) -> None:
+    hasty().fit(network, checkpoint=tmp_path / "training")
+    with pytest.raises(VHEError, match="of a graph model, not of a pair model") as refused:
+        new_pair(steps=2).fit(network, checkpoint=tmp_path / "training", resume=True)
+    assert "\n" not in str(refused.value)
+
+
+# --- model folders (see also tests/storage/test_model_folder.py)
+
+
+def test_a_folder_of_the_other_model_is_refused(
+    fitted: VHE, fitted_pair: PairVHE, tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "graph")
+    fitted_pair.save(tmp_path / "pair")
+    assert isinstance(load_model(tmp_path / "graph"), VHE)
+    assert isinstance(load_model(tmp_path / "pair"), PairVHE)
+    for name, wrong, right in (("graph", PairVHE, "VHE"), ("pair", VHE, "PairVHE")):
+        folder = tmp_path / name
+        message = f"{folder}: this is a {right} model; load it with {right}.load"
+        with pytest.raises(VHEError) as refused:
+            wrong.load(folder)
+        assert str(refused.value) == message
+
+
+def test_a_model_folder_stores_each_table_once(model: Any, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    tensors = load_file(tmp_path / "model" / "weights.safetensors")
+    n, d = model.embedding_.shape
+    tables = {name: t for name, t in tensors.items() if t.ndim > 1 or t.numel() not in (1, d)}
+    assert any(len(table) == n for table in tables.values())
+    for (one, a), (other, b) in itertools.combinations(tables.items(), 2):
+        # layers that training has not changed yet may be equal: all zeros
+        if a.numel() == b.numel() and a.any():
+            assert not torch.equal(a.flatten(), b.flatten()), (one, other)
+
+
+# --- every setting changes the result
+
+GRAPH_BASE: dict[str, Any] = {
+    "max_words": 16,
+    "min_count": 1,
+    "latent_dim": 8,
+    "max_steps": 6,
+    "step_links": 24,
+    "validate_every": 2,
+    "patience": 100,
+    "validation": 0.2,
+    "link_strength": 0.5,
+    "text_knn_weight": 0.5,
+    "degree_weight": 0.0,
+}
+PAIR_BASE: dict[str, Any] = {
+    "max_words": 16,
+    "min_count": 1,
+    "word_dim": 8,
+    "latent_dim": 8,
+    "structure_dim": 8,
+    "hidden_dim": 8,
+    "kernels": 4,
+    "kernel_width": 3,
+    "batch_size": 32,
+    "near_pairs": 8,
+    "warmup": 2,
+    "steps": 4,
+    "validation": 0.2,
+    "contexts": 4,
+    "degree_weight": 0.0,
+}
+FREE_SIZES = {"residual": False}
+FLUCTUATING = {"validate_every": 1, "learning_rate": 0.3, "max_steps": 12}
+# of each setting: the changed value, and other settings that hold before and after the change
+GRAPH_CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "max_words": (3, {}),
+    "min_count": (6, {}),
+    "latent_dim": (6, {}),
+    "word_init": ("random", {}),
+    "link_strength": (2.0, {}),
+    "text_knn_weight": (2.0, {}),
+    "degree_weight": (0.1, {}),
+    "learning_rate": (1e-3, {}),
+    "step_links": (8, {}),
+    "max_steps": (2, {}),
+    "validation": (0.4, {}),
+    "validate_every": (6, FLUCTUATING),
+    "patience": (1, FLUCTUATING),
+}
+PAIR_CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "max_words": (3, {}),
+    "min_count": (6, {}),
+    "word_dim": (6, FREE_SIZES),
+    "word_init": ("random", {}),
+    "kernels": (3, {}),
+    "kernel_width": (5, {}),
+    "latent_dim": (6, FREE_SIZES),
+    "structure": ("none", {}),
+    "structure_dim": (6, FREE_SIZES),
+    "hidden_dim": (6, {}),
+    "homophily": (0.5, {}),
+    "pi0": (0.5, {"link_posterior": "mlp"}),
+    "residual": (False, {}),
+    "shared_posterior": (False, {}),
+    "link_posterior": ("mlp", {}),
+    "degree_weight": (0.1, {}),
+    "decoder": ("multinomial", {}),
+    "target": ("max", {}),
+    "fixed_target": (False, {}),
+    "precision": (1.0, {}),
+    "alpha": (0.9, {}),
+    "negatives": (3, {}),
+    "link_weight": (0.0, {}),
+    "batch_size": (16, {}),
+    "near_pairs": (0, {}),
+    "learning_rate": (1e-2, {}),
+    "structure_rate": (0.01, {}),
+    "warmup": (0, {}),
+    "decay": (False, {}),
+    "steps": (2, {}),
+    "epochs": (5.0, {}),
+    "validation": (0.4, {}),
+    "contexts": (2, {}),
+}
+SETTINGS = [(VHE, f.name) for f in fields(VHEConfig)]
+SETTINGS += [(PairVHE, f.name) for f in fields(PairVHEConfig)]
+
+
+@pytest.fixture(scope="module")
+def result() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """The embedding and the probabilities of all pairs; fits with equal settings run once."""
+    network = two_vocabularies(40)
+    results: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def of(cls: type[Estimator], settings: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        key = f"{cls.__name__} {sorted(settings.items())}"
+        if key not in results:
+            model = cls(random_state=0, threads=1, verbose=False, **settings).fit(network)
+            i, j = np.triu_indices(len(network), 1)
+            results[key] = model.embedding_, model.probability_indices(i, j)
+        return results[key]
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("cls", "name"), SETTINGS, ids=[f"{cls.__name__}-{name}" for cls, name in SETTINGS]
+)
+@pytest.mark.filterwarnings("ignore:.*texts were truncated")
+def test_every_setting_changes_the_result(
+    cls: type[Estimator], name: str, result: Callable[..., tuple[np.ndarray, np.ndarray]]
+) -> None:
+    """A new setting needs an entry in the table above."""
+    base, changes = (GRAPH_BASE, GRAPH_CHANGES) if cls is VHE else (PAIR_BASE, PAIR_CHANGES)
+    value, others = changes[name]
+    before = result(cls, base | others)
+    after = result(cls, base | others | {name: value})
+    changed = before[0].shape != after[0].shape or any(
+        np.abs(x - y).max() > 1e-6 for x, y in zip(before, after, strict=True)
+    )
+    assert changed

@@ -120,7 +120,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     [
         ("plot", ["matplotlib"], "map MODEL --out map.png"),
         ("plot", ["matplotlib"], "evaluate link MODEL --reliability curve.png"),
-        ("serve", ["fastapi", "uvicorn"], "serve MODEL"),
+        ("web", ["fastapi", "uvicorn"], "serve MODEL"),
         ("baselines", ["gensim"], "evaluate link --vertices V --edges E --method deepwalk"),
     ],
 )

@@ -90,6 +90,15 @@ class Preparation:
     resume: bool
 
     @property
+    def saved_in(self) -> training_state.TrainingCheckpoint | None:
+        """The checkpoint in the process that writes it; None in the others."""
+        return self.checkpoint if process_group.is_first() else None
+
+    def resumed(self) -> tuple[TrainingState, dict[str, Tensor]] | None:
+        """What training continues from; None if it starts anew."""
+        return self.checkpoint.load() if self.checkpoint and self.resume else None
+
+    @property
     def held_out(self) -> NDArray[np.int64]:
         """The links that calibrate probabilities; the training links where there are no others."""
         return self.validation if len(self.validation) else self.links
@@ -120,6 +129,7 @@ class Estimator(Predictor, BaseEstimator):
     random_state: int | None
     threads: int | None
     device: str
+    _config: Any
 
     def __init__(self, **parameters: Any) -> None:
         known = inspect.signature(type(self)).parameters
@@ -191,13 +201,15 @@ class Estimator(Predictor, BaseEstimator):
         began = time.monotonic()
         config = self.config
         self._check_network(network)
+        if resume and checkpoint is None:
+            raise VHEError("resume needs the checkpoint folder of the training to be resumed")
         folder = None if checkpoint is None else Path(checkpoint)
         with self._processes(), using_threads(self.threads), contextlib.ExitStack() as stack:
             retain_memory()
             seed = process_group.broadcast(self._draw_seed(folder if resume else None))
             prepared = self._prepare(network, seed, folder, checkpoint_minutes, resume)
-            if prepared.checkpoint is not None:
-                stack.enter_context(prepared.checkpoint.lock())
+            if prepared.saved_in is not None:
+                stack.enter_context(prepared.saved_in.lock())
             state = self._train(prepared)
             if state.stopped and not state.stopped.startswith("no improvement"):
                 warnings.warn(f"training stopped early: {state.stopped}", stacklevel=2)
@@ -212,6 +224,7 @@ class Estimator(Predictor, BaseEstimator):
                 )
             self._finalise(prepared)
         self.network_, self._corpus, self.seed_ = network, prepared.corpus, seed
+        self._config = config  # of this fit, whatever set_params changes afterwards
         self.degree_bias_ = self._calibration.degree_weight * log_degree(network.degrees)
         self.history_ = state.history
         self.result_ = provenance(seed) | {
@@ -256,7 +269,7 @@ class Estimator(Predictor, BaseEstimator):
             network.links, config.validation, seed, MOST_VALIDATION_LINKS
         )
         checkpoint = None
-        if folder is not None and process_group.is_first():
+        if folder is not None:
             identity = {
                 "model": self.model_name,
                 "seed": seed,
@@ -356,7 +369,6 @@ class Estimator(Predictor, BaseEstimator):
         found = self._embed_new(corpus, links, method)
         self._extend(found)
         self.network_, self._corpus = grown, self._corpus.joined(corpus)
-        self.embedding_std_ = np.concatenate([self.embedding_std_, standard_deviation(found)])
         # a new vertex counts as one of average degree
         self.degree_bias_ = np.append(self.degree_bias_, np.zeros(len(texts), np.float32))
         self.result_ = self.result_ | {"added": self.result_.get("added", 0) + len(texts)}
@@ -367,7 +379,7 @@ class Estimator(Predictor, BaseEstimator):
 
     @abstractmethod
     def _extend(self, found: Any) -> None:
-        """Append new vertices to the model and to ``embedding_``."""
+        """Append new vertices to the model, ``embedding_`` and ``embedding_std_``."""
 
     # --- saving and loading
 
@@ -377,7 +389,7 @@ class Estimator(Predictor, BaseEstimator):
         tensors, numbers = self._state()
         saved = SavedModel(
             model=self.model_name,
-            config=self.config,
+            config=self._config,
             network=self.network_,
             vocabulary=self.vocabulary_,
             tensors=tensors | {"degree_bias": torch.from_numpy(self.degree_bias_)},
@@ -400,7 +412,7 @@ class Estimator(Predictor, BaseEstimator):
     def _from_saved(cls, saved: SavedModel) -> Self:
         numbers = saved.numbers
         loaded = cls.from_config(saved.config, random_state=int(saved.result["seed"]))
-        loaded.seed_ = int(saved.result["seed"])
+        loaded.seed_, loaded._config = int(saved.result["seed"]), saved.config
         loaded.network_ = saved.network
         loaded._corpus = Corpus.encode(
             saved.network.texts, saved.vocabulary, max_words=saved.config.max_words
@@ -480,7 +492,7 @@ class VHE(Estimator):
         with Progress("text neighbours", show=self.verbose):
             codes = self._codes(words)
             self._neighbours = text_neighbours(codes.cpu().numpy(), self._codes.empty)
-        resumed = prepared.checkpoint.load() if prepared.checkpoint and prepared.resume else None
+        resumed = prepared.resumed()
         if resumed is not None:
             strength, weight = (resumed[0].chosen[k] for k in ("link_strength", "text_knn_weight"))
         else:
@@ -506,7 +518,7 @@ class VHE(Estimator):
                 validate_every=config.validate_every,
                 patience=config.patience,
                 report=progress.update,
-                checkpoint=prepared.checkpoint,
+                checkpoint=prepared.saved_in,
             )
             loop.state.chosen = dict(self._strengths)
             if resumed is not None:
@@ -660,14 +672,14 @@ class PairVHE(Estimator):
             trainer = PairTrainer(
                 model, corpus, prepared.links, prepared.validation, seed=prepared.seed
             )
-        resumed = prepared.checkpoint.load() if prepared.checkpoint and prepared.resume else None
+        resumed = prepared.resumed()
         with Progress("training", trainer.steps, show=self.verbose) as progress:
             state = train(
                 trainer,
                 validate_every=max(1, trainer.steps // 6),
                 patience=None,
                 report=progress.update,
-                checkpoint=prepared.checkpoint,
+                checkpoint=prepared.saved_in,
                 resume=resumed,
             )
         self._pairs.eval()
@@ -717,7 +729,7 @@ class PairVHE(Estimator):
                 texts,
                 links,
                 method=method or "fast",
-                contexts=min(self.config.contexts, CALIBRATION_CONTEXTS),
+                contexts=min(self._config.contexts, CALIBRATION_CONTEXTS),
                 seed=self.seed_,
                 progress=progress.update,
             )
@@ -727,6 +739,7 @@ class PairVHE(Estimator):
         rows = np.concatenate([table, found.structure])
         self._pairs = pair_inductive.with_structure(self._pairs, rows)
         self.embedding_ = np.concatenate([self.embedding_, found.mean])
+        self.embedding_std_ = np.concatenate([self.embedding_std_, standard_deviation(found)])
 
     def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
         codes = [

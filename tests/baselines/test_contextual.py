@@ -1,6 +1,7 @@
-"""The neural text baselines: their objective, their symmetry, what they learn, unseen vertices."""
+"""The neural text baselines: objective, symmetry, training, unseen vertices."""
 
 import copy
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -8,13 +9,15 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
+from vhe.baselines import contextual
 from vhe.baselines.cane import CANE
 from vhe.baselines.cene import CENE, TEXT_WEIGHT
 from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
 from vhe.baselines.dmte import DMTE, transition
-from vhe.baselines.pwa import PWA
+from vhe.baselines.pwa import PWA, ControlledPWA
 from vhe.baselines.unseen import CANEMLP, PWAMLP, WANEMLP, CANEText, PWAText, WANEText
 from vhe.baselines.wane import WANE
+from vhe.config import PairVHEConfig
 from vhe.data.network import TextNetwork
 from vhe.data.sampling import Pairs
 from vhe.data.text import Corpus
@@ -37,11 +40,11 @@ BASELINES = [PWA, CANE, WANE, CENE, DMTE]
 CPU = torch.device("cpu")
 
 
-def started(kind: type[Contextual], corpus: Corpus, **settings) -> ContextualPairs:
-    """A model whose weights are all random, structure vectors too."""
+def initialised(kind: type[Contextual], corpus: Corpus, **settings) -> ContextualPairs:
+    """A model with random weights, including the structure vectors."""
     method = kind(**{**SMALL, **settings})
     model = method.pairs(method.config, method.objective, corpus)
-    model.start(corpus, 0)
+    model.initialise(corpus, 0)
     with torch.no_grad():
         model.structure.weight.normal_(0, 1, generator=torch.Generator().manual_seed(1))
     return model.eval()
@@ -66,7 +69,7 @@ def vectors(model: ContextualPairs, pairs: TextPairs) -> tuple[torch.Tensor, tor
 
 @pytest.mark.parametrize("kind", BASELINES)
 def test_swapping_a_pair_swaps_its_vectors(kind, corpus):
-    model, pairs = started(kind, corpus), some_pairs(corpus)
+    model, pairs = initialised(kind, corpus), some_pairs(corpus)
     first, second = vectors(model, pairs)
     other, one = vectors(model, swapped(pairs))
     torch.testing.assert_close(first, one)
@@ -76,7 +79,7 @@ def test_swapping_a_pair_swaps_its_vectors(kind, corpus):
 
 @pytest.mark.parametrize("kind", BASELINES)
 def test_padding_does_not_matter(kind, corpus):
-    model, pairs = started(kind, corpus), some_pairs(corpus)
+    model, pairs = initialised(kind, corpus), some_pairs(corpus)
     wider = replace(
         pairs,
         tokens_i=torch.nn.functional.pad(pairs.tokens_i, (0, 3)),
@@ -87,15 +90,15 @@ def test_padding_does_not_matter(kind, corpus):
 
 
 @pytest.mark.parametrize("kind", [PWA, CANE, WANE])
-def test_a_text_depends_on_its_partner_and_is_nothing_without_words(kind, corpus):
-    model, pairs = started(kind, corpus), some_pairs(corpus)
+def test_a_text_depends_on_its_context_and_is_zero_if_empty(kind, corpus):
+    model, pairs = initialised(kind, corpus), some_pairs(corpus)
     others = replace(pairs, tokens_j=pairs.tokens_j.roll(1, dims=0))
     text = model.config.structure_dim
     assert not torch.allclose(
         vectors(model, pairs)[0][:, text:], vectors(model, others)[0][:, text:]
     )
-    silent = replace(pairs, tokens_i=torch.zeros_like(pairs.tokens_i))
-    first, second = vectors(model, silent)
+    empty = replace(pairs, tokens_i=torch.zeros_like(pairs.tokens_i))
+    first, second = vectors(model, empty)
     assert (first[:, text:] == 0).all()
     assert torch.isfinite(second).all()
 
@@ -103,7 +106,7 @@ def test_a_text_depends_on_its_partner_and_is_nothing_without_words(kind, corpus
 @pytest.mark.parametrize("kind", [PWA, CANE, WANE, DMTE])
 def test_the_objective_against_a_loop_over_pairs(kind, corpus):
     weights = CANEObjective(text=0.7, text_structure=0.5, structure_text=0.1)
-    model, pairs = started(kind, corpus, weights=weights), some_pairs(corpus)
+    model, pairs = initialised(kind, corpus, weights=weights), some_pairs(corpus)
     z_i, z_j = (z.numpy().astype(np.float64) for z in vectors(model, pairs))
     expected = []
     for k, w in enumerate(pairs.links.numpy()):
@@ -112,9 +115,9 @@ def test_the_objective_against_a_loop_over_pairs(kind, corpus):
         def term(u, v, w=w):
             return -np.log1p(np.exp(-(u @ v if w else -(u @ v))))
 
-        both_ways = [(s_i, t_i, s_j, t_j), (s_j, t_j, s_i, t_i)]
+        both_directions = [(s_i, t_i, s_j, t_j), (s_j, t_j, s_i, t_i)]
         total = 0.0
-        for s, t, other_s, other_t in both_ways:
+        for s, t, other_s, other_t in both_directions:
             total += term(s, other_s) + 0.7 * term(t, other_t)
             total += 0.5 * term(t, other_s) + 0.1 * term(s, other_t)
         expected.append(-total / 2)
@@ -123,8 +126,8 @@ def test_the_objective_against_a_loop_over_pairs(kind, corpus):
     assert terms.means()["text"] == pytest.approx(float(terms["text"].detach().mean()))
 
 
-def test_parts_of_a_batch_are_put_together_in_order(corpus):
-    model, pairs = started(CANE, corpus), some_pairs(corpus)
+def test_parts_of_a_batch_are_concatenated_in_order(corpus):
+    model, pairs = initialised(CANE, corpus), some_pairs(corpus)
     halves = [
         TextPairs(**{name: value[rows] for name, value in vars(pairs).items()})
         for rows in (slice(0, 5), slice(5, 12))
@@ -134,8 +137,8 @@ def test_parts_of_a_batch_are_put_together_in_order(corpus):
     torch.testing.assert_close(model.objective(whole), model.objective(parts))
 
 
-def test_cene_counts_links_and_texts_against_a_loop(corpus):
-    model, pairs = started(CENE, corpus), some_pairs(corpus)
+def test_the_terms_of_cene_against_a_loop(corpus):
+    model, pairs = initialised(CENE, corpus), some_pairs(corpus)
     # every vertex has the same text: all draws of negatives have the same sum
     tokens = pairs.tokens_i[:1]
     model.bags.tokens = tokens[tokens > 0].repeat(len(corpus))
@@ -163,16 +166,16 @@ def test_cene_counts_links_and_texts_against_a_loop(corpus):
     torch.testing.assert_close(model.objective(terms), expected)
 
 
-def test_transition_goes_to_each_neighbour_alike():
-    chances = transition(np.array([[0, 1], [0, 2]]), 4).to_dense()
+def test_transitions_to_all_neighbours_are_equally_likely():
+    found = transition(np.array([[0, 1], [0, 2]]), 4).to_dense()
     expected = [[0, 0.5, 0.5, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
-    torch.testing.assert_close(chances, torch.tensor(expected))
+    torch.testing.assert_close(found, torch.tensor(expected))
 
 
 def test_dmte_diffuses_texts_over_the_links(corpus, network):
-    model = started(DMTE, corpus)
+    model = initialised(DMTE, corpus)
     before = model.diffused().detach()
-    model.see_links(network.links)
+    model.use_links(network.links)
     words = model.words.weight.detach()
     x = torch.stack([words[corpus.padded(np.array([k]))[0]].mean(dim=0) for k in range(60)])
     p = transition(network.links, 60).to_dense()
@@ -182,8 +185,8 @@ def test_dmte_diffuses_texts_over_the_links(corpus, network):
     torch.testing.assert_close(model.diffused().detach(), expected)
 
 
-def test_word_dropout_leaves_out_that_share_of_words(corpus):
-    model = started(WANE, corpus, weights=CANEObjective(word_dropout=0.8))
+def test_word_dropout_masks_that_fraction_of_words(corpus):
+    model = initialised(WANE, corpus, weights=CANEObjective(word_dropout=0.8))
     tokens = torch.ones(100, 100, dtype=torch.int64)
     pairs = replace(some_pairs(corpus), tokens_i=tokens, tokens_j=tokens)
     left = model.dropped(pairs, torch.Generator().manual_seed(0))
@@ -204,8 +207,8 @@ def test_training_from_random_words_separates_topics(kind, network):
     topic = np.array(network.labels)
     same = topic[pairs[0]] == topic[pairs[1]]
     assert roc_auc_score(same, (unit @ unit.T)[pairs]) > 0.8
-    start, *looks = (look["validation_auc"] for look in method.history_)
-    assert max(looks) > start  # the best weights are kept
+    start, *scores = (record["validation_auc"] for record in method.history_)
+    assert max(scores) > start
 
 
 @pytest.mark.parametrize("kind", BASELINES)
@@ -213,7 +216,50 @@ def test_sizes_are_those_of_the_papers(kind):
     assert kind().config.latent_dim == 200
 
 
-# Vertices that were not seen
+def test_an_unknown_setting_is_refused():
+    with pytest.raises(VHEError, match=r"PWA: .*nonsense"):
+        PWA(nonsense=3)
+
+
+@pytest.mark.parametrize("kind", [PWA, ControlledPWA])
+def test_ctrl_c_interrupts_a_fit(kind, network, monkeypatch):
+    step = contextual.PairTrainer.step
+
+    def interrupted(self, number):
+        if number == 2:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, number)
+
+    monkeypatch.setattr(contextual.PairTrainer, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kind(**SMALL).fit(network)
+
+
+def test_controlled_pwa_has_the_training_of_the_pair_model(network):
+    config, recipe = ControlledPWA().config, PairVHEConfig()
+    for name in (
+        *("word_dim", "structure_dim", "word_init", "batch_size", "near_pairs", "negatives"),
+        *("warmup", "decay", "steps", "contexts"),
+    ):
+        assert getattr(config, name) == getattr(recipe, name), name
+    assert config.patience is None
+    method = ControlledPWA(**SMALL).fit(network)
+    assert not method.model_.structure.sparse
+    assert method.history_[-1]["step"] == SMALL["steps"]
+
+
+def test_pwa_labels_unknown_edges_by_their_texts(corpus):
+    model, pairs = initialised(PWA, corpus), some_pairs(corpus)
+    pairs = replace(pairs, known=torch.arange(12) % 3 != 0)
+    t_i, t_j = model.texts([pairs])
+    found = model.labels([pairs], t_i, t_j)
+    assert not found.requires_grad
+    cosine = (unit_rows(t_i.detach().numpy()) * unit_rows(t_j.detach().numpy())).sum(axis=1)
+    expected = np.where(pairs.known, pairs.links, 1 / (1 + np.exp(5 - 10 * cosine)))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+# Unseen vertices
 
 
 @pytest.fixture(scope="module", params=[CANEText, CANEMLP, WANEText, WANEMLP, PWAText, PWAMLP])
@@ -223,11 +269,11 @@ def unseen(request, network):
 
 
 def rows_of(method, texts):
-    """Rows of texts that come later; the method stays as it is."""
-    grown = copy.copy(method).add_vertices(dict(enumerate(texts)))
+    """Rows of texts that are added; the method itself does not change."""
+    extended = copy.copy(method).add_vertices(dict(enumerate(texts)))
     before = len(method.embedding_)
-    assert np.array_equal(grown.embedding_[:before], method.embedding_)
-    return grown.embedding_[before:]
+    assert np.array_equal(extended.embedding_[:before], method.embedding_)
+    return extended.embedding_[before:]
 
 
 def test_new_texts_have_rows_near_their_topic(unseen, network):
@@ -243,7 +289,7 @@ def test_new_texts_have_rows_near_their_topic(unseen, network):
     assert rows_of(unseen, []).shape == (0, unseen.embedding_.shape[1])
 
 
-def test_a_seen_text_given_as_new_is_where_it_was(unseen, network):
+def test_a_seen_text_added_again_has_about_its_old_row(unseen, network):
     texts = list(network.texts)
     rows, seen = rows_of(unseen, texts), unseen.embedding_
     half = unseen.contextual.config.word_dim
@@ -251,6 +297,6 @@ def test_a_seen_text_given_as_new_is_where_it_was(unseen, network):
     assert np.median(cosine) > 0.9
 
 
-def test_without_links_new_texts_have_rows_too(network):
+def test_new_texts_have_rows_without_links(network):
     bare = TextNetwork(network.ids, network.texts, np.empty((0, 2), dtype=np.int64))
     assert np.isfinite(rows_of(CANEMLP(**SMALL).fit(bare), ["t0w1"])).all()

@@ -12,7 +12,7 @@ from vhe.baselines.line import LINE
 from vhe.baselines.mmb import MMB
 from vhe.baselines.naive_vae import NaiveVAE
 from vhe.baselines.node2vec import Node2Vec
-from vhe.baselines.pwa import PWA
+from vhe.baselines.pwa import PWA, ControlledPWA
 from vhe.baselines.tadw import TADW
 from vhe.baselines.tfidf import TFIDF, tfidf_rows
 from vhe.baselines.unseen import CANEMLP, CANEText
@@ -43,6 +43,7 @@ METHODS = {  # each makes a fresh method with a fixed seed
     "diffused_text": DiffusedText,
     "diffused_text, few dimensions": lambda: DiffusedText(dimensions=3, random_state=5),
     "pwa": lambda: PWA(**SMALL),
+    "pwa, controlled": lambda: ControlledPWA(**SMALL, batch_size=32, near_pairs=8),
     "cane": lambda: CANE(**SMALL),
     "wane": lambda: WANE(**SMALL),
     "cene": lambda: CENE(**SMALL),
@@ -92,7 +93,7 @@ def everything(network: TextNetwork) -> np.ndarray:
     return np.arange(len(network))
 
 
-def test_fit_returns_the_method_itself(make, network):
+def test_fit_returns_self(make, network):
     method = make()
     assert method.fit(network) is method
 

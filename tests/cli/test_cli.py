@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vhe import __version__
 from vhe.cli import COMMANDS, main, make_app
 from vhe.cli.fit import training_sentence
 from vhe.config import PairVHEConfig, VHEConfig
+from vhe.data.network import TextNetwork
 from vhe.estimators import VHE, PairVHE, load_model
 from vhe.runtime import native
 
@@ -201,7 +203,7 @@ def test_help_and_version_import_no_heavy_packages() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "fit" in done.stdout
-    assert done.stdout.splitlines()[-1] == "0.1.0"
+    assert done.stdout.splitlines()[-1] == __version__
 
 
 # errors
@@ -451,6 +453,52 @@ def test_fit_prints_that_training_did_not_help(
     assert main(["fit", *files, "--out", str(tmp_path / "m"), "--seed", "0", *tiny()]) == 0
     sentence = "training did not improve validation; using the closed-form solution"
     assert sentence in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_graph_model_is_refused_under_torchrun(
+    rank: int,
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in (("WORLD_SIZE", 2), ("RANK", rank), ("TORCHELASTIC_RUN_ID", "x")):
+        monkeypatch.setenv(name, str(value))
+    out = tmp_path / "m"
+    if rank == 0:
+        line = error_line(capsys, "fit", *files, "--out", str(out), *tiny())
+        assert "trains in one process" in line
+        assert "--model pair" in line
+    else:
+        assert main(["fit", *files, "--out", str(out), *tiny()]) == 2
+        assert capsys.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_processes_of_torchrun_are_silent_and_write_nothing(
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in (("WORLD_SIZE", 2), ("RANK", 1), ("TORCHELASTIC_RUN_ID", "x")):
+        monkeypatch.setenv(name, str(value))
+    fits = []
+
+    def fit(self: PairVHE, network: TextNetwork, **options: object) -> PairVHE:
+        print("note", file=sys.stderr)
+        fits.append((self.verbose, len(network), options))
+        return self
+
+    monkeypatch.setattr(PairVHE, "fit", fit)
+    out = tmp_path / "m"
+    options = ["--checkpoint-minutes", "0.5", *tiny("pair")]
+    assert main(["fit", *files, "--out", str(out), *options]) == 0
+    assert capsys.readouterr() == ("", "")
+    checkpoint = {"checkpoint": tmp_path / "m.training", "checkpoint_minutes": 0.5}
+    assert fits == [(False, 30, checkpoint | {"resume": False})]
+    assert not list(tmp_path.iterdir())
 
 
 def test_fit_draws_prints_and_stores_a_seed(

@@ -39,10 +39,10 @@ def codes(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_text_part_is_that_of_the_model_without_structure(
-    form: str, pair_corpus: Corpus, pair_config: PairVHEConfig
+    form: str, corpus: Corpus, pair_config: PairVHEConfig
 ) -> None:
-    model = model_of(pair_corpus, pair_config.replace(**FORMS[form]))
-    a, b = tokens_of(pair_corpus, 3), tokens_of(pair_corpus, 9)
+    model = model_of(corpus, pair_config.replace(**FORMS[form]))
+    a, b = tokens_of(corpus, 3), tokens_of(corpus, 9)
     code_a, code_b = codes()
     found = attribute(model, a, b, code_a, code_b)
     pair = (torch.from_numpy(a[None].astype(np.int64)), torch.from_numpy(b[None].astype(np.int64)))
@@ -60,14 +60,14 @@ def test_the_text_part_is_that_of_the_model_without_structure(
 
 
 def test_contributions_and_the_constant_sum_to_the_text_part(
-    pair_corpus: Corpus, pair_config: PairVHEConfig
+    corpus: Corpus, pair_config: PairVHEConfig
 ) -> None:
     """With an MLP of zero the text part is linear in the words."""
-    model = model_of(pair_corpus, pair_config)
+    model = model_of(corpus, pair_config)
     with torch.no_grad():
         model.integrator.means.weight.zero_()
         model.integrator.means.bias.zero_()
-    a, b = tokens_of(pair_corpus, 3), tokens_of(pair_corpus, 9)
+    a, b = tokens_of(corpus, 3), tokens_of(corpus, 9)
     code_a, code_b = codes()
     found = attribute(model, a, b, code_a, code_b)
     length = np.linalg.norm(code_a) * np.linalg.norm(code_b)
@@ -81,13 +81,13 @@ def test_contributions_and_the_constant_sum_to_the_text_part(
 
 
 def test_a_contribution_is_the_alignment_weight_times_the_word(
-    pair_corpus: Corpus, pair_config: PairVHEConfig
+    corpus: Corpus, pair_config: PairVHEConfig
 ) -> None:
-    model = model_of(pair_corpus, pair_config)
+    model = model_of(corpus, pair_config)
     with torch.no_grad():
         model.integrator.means.weight.zero_()
         torch.nn.init.eye_(model.integrator.text.weight)
-    a, b = tokens_of(pair_corpus, 3), tokens_of(pair_corpus, 9)
+    a, b = tokens_of(corpus, 3), tokens_of(corpus, 9)
     code_a, code_b = codes()
     found = attribute(model, a, b, code_a, code_b)
     words = model.words.weight.detach().numpy()
@@ -98,9 +98,9 @@ def test_a_contribution_is_the_alignment_weight_times_the_word(
     np.testing.assert_allclose(found.source, expected, rtol=1e-3, atol=1e-6)
 
 
-def test_empty_texts_have_no_contributions(pair_corpus: Corpus, pair_config: PairVHEConfig) -> None:
-    model = model_of(pair_corpus, pair_config)
-    none, a = np.zeros(0, dtype=np.int32), tokens_of(pair_corpus, 3)
+def test_empty_texts_have_no_contributions(corpus: Corpus, pair_config: PairVHEConfig) -> None:
+    model = model_of(corpus, pair_config)
+    none, a = np.zeros(0, dtype=np.int32), tokens_of(corpus, 3)
     for tokens in ((none, a), (a, none), (none, none)):
         found = attribute(model, *tokens, *codes())
         assert [len(found.source), len(found.target)] == [len(t) for t in tokens]
@@ -111,9 +111,9 @@ def test_empty_texts_have_no_contributions(pair_corpus: Corpus, pair_config: Pai
         assert np.isfinite(np.concatenate([found.source, found.target])).all()
 
 
-def test_codes_of_zero_have_no_score(pair_corpus: Corpus, pair_config: PairVHEConfig) -> None:
-    model, zero = model_of(pair_corpus, pair_config), np.zeros(16, dtype=np.float32)
-    a, b = tokens_of(pair_corpus, 3), tokens_of(pair_corpus, 9)
+def test_codes_of_zero_have_no_score(corpus: Corpus, pair_config: PairVHEConfig) -> None:
+    model, zero = model_of(corpus, pair_config), np.zeros(16, dtype=np.float32)
+    a, b = tokens_of(corpus, 3), tokens_of(corpus, 9)
     found = attribute(model, a, b, zero, zero)
     assert found.text_score == 0
     assert not found.source.any()

@@ -218,7 +218,9 @@ def test_an_embedding_does_not_depend_on_other_new_vertices(fitted: Fitted) -> N
 def test_links_pull_a_new_vertex(fitted: Fitted, method: InductiveMethod) -> None:
     text = ["t0w1 t0w2 common1"]
     links = np.array([[N, k] for k in (1, 6, 11, 16)])  # vertices of another topic than the text
-    without, linked = (fitted.embed(text, l, method=method).mean[0] for l in (NO_LINKS, links))
+    without, linked = (
+        fitted.embed(text, known, method=method).mean[0] for known in (NO_LINKS, links)
+    )
     partners = fitted.embed([fitted.network.texts[k] for k in links[:, 1]]).mean.mean(axis=0)
 
     def cosine(z: np.ndarray) -> float:
@@ -262,18 +264,16 @@ def test_a_model_without_structure(
 @pytest.mark.parametrize("decoder", ["gaussian", "multinomial"])
 @pytest.mark.parametrize("form", [{}, PAPER], ids=["default", "paper"])
 def test_the_bound_is_that_of_training(
-    form: dict, decoder: str, pair_config: PairVHEConfig, pair_corpus: Corpus
+    form: dict, decoder: str, pair_config: PairVHEConfig, corpus: Corpus
 ) -> None:
     config = pair_config.replace(decoder=decoder, **form)
-    model = PairVAE(config, len(pair_corpus.vocabulary), N, 0.03)
-    model.initialise(pair_corpus, 0)
+    model = PairVAE(config, len(corpus.vocabulary), N, 0.03)
+    model.initialise(corpus, 0)
     model.structure.weight.data.normal_(generator=torch.Generator().manual_seed(1))
     i, j = np.random.default_rng(0).integers(N, size=(2, 12))
     linked = np.arange(12) % 3 == 0
     pairs = Pairs(i, j, linked.astype(np.float32), linked)
-    batch = [
-        TextPairs.of(pairs[rows], pair_corpus, CPU) for rows in (np.arange(5), np.arange(5, 12))
-    ]
+    batch = [TextPairs.of(pairs[rows], corpus, CPU) for rows in (np.arange(5), np.arange(5, 12))]
     expected = model.loss(batch, torch.Generator().manual_seed(2)).bound
     found = Bound(model, batch)(model.structure.weight, torch.Generator().manual_seed(2))
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
@@ -308,7 +308,9 @@ def test_optimising_raises_the_bound_and_changes_nothing_else(
 
 def test_a_known_link_changes_the_optimum(fitted: Fitted) -> None:
     links = np.array([[N, 1]])
-    without, linked = (fitted.embed(TEXTS[:1], l, method="paper") for l in (NO_LINKS, links))
+    without, linked = (
+        fitted.embed(TEXTS[:1], known, method="paper") for known in (NO_LINKS, links)
+    )
     assert np.abs(without.structure - linked.structure).max() > 0.1
 
 

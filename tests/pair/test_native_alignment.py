@@ -183,7 +183,7 @@ def test_a_compiler_that_fails_leaves_nothing_behind(anew, monkeypatch):
 
 @needs_compiler
 def test_a_damaged_file_is_compiled_again(anew):
-    path = compiled.kept_at(shutil.which("cc"))
+    path = compiled.cached_library(shutil.which("cc"))
     path.parent.mkdir()
     path.write_bytes(b"not a library")
     assert isinstance(compiled.library(), ctypes.CDLL)

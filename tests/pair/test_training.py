@@ -50,15 +50,16 @@ Report = Callable[[int, str | None], None]
 
 
 @pytest.fixture
-def make(network: TextNetwork, pair_corpus: Corpus, pair_config: PairVHEConfig) -> Make:
+def make(network: TextNetwork, corpus: Corpus, pair_config: PairVHEConfig) -> Make:
     """Makes a new trainer of a new model; equal arguments give equal trainers."""
 
     def new(seed: int = 1, **changes: Any) -> PairTrainer:
-        config = pair_config.replace(**{"steps": STEPS} | changes)
+        settings = {"steps": STEPS, "batch_size": 32, "warmup": 3} | changes
+        config = pair_config.replace(**settings)
         links, validation = validation_links(network.links, config.validation, seed, 100)
-        model = PairVAE(config, len(pair_corpus.vocabulary), len(network), pi0=0.05)
-        model.initialise(pair_corpus, seed)
-        return PairTrainer(model, pair_corpus, links, validation, seed=seed)
+        model = PairVAE(config, len(corpus.vocabulary), len(network), pi0=0.05)
+        model.initialise(corpus, seed)
+        return PairTrainer(model, corpus, links, validation, seed=seed)
 
     return new
 

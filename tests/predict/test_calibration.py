@@ -13,7 +13,6 @@ from vhe.predict.calibration import (
     fit_platt,
     pooled_curve,
     reliability_curve,
-    reliability_plot,
     sigmoid,
 )
 
@@ -144,17 +143,6 @@ def test_curves_of_parts_pool_to_the_curve_of_all():
     assert pooled.probability == pytest.approx(whole.probability)
     assert pooled.frequency == pytest.approx(whole.frequency)
     assert pooled.count.tolist() == whole.count.tolist()
-
-
-@pytest.mark.parametrize("kind", ["png", "svg"])
-def test_the_reliability_plot_is_a_picture_the_same_each_time(tmp_path, kind):
-    pytest.importorskip("matplotlib")
-    curve = reliability_curve(np.array([0.05, 0.15, 0.95]), np.array([0, 1, 1]))
-    first = reliability_plot({"vhe": curve}, tmp_path / f"a.{kind}").read_bytes()
-    assert first.startswith(b"\x89PNG" if kind == "png" else b"<?xml")
-    assert first == reliability_plot({"vhe": curve}, tmp_path / f"b.{kind}").read_bytes()
-    with pytest.raises(VHEError, match="no picture that can be drawn"):
-        reliability_plot({"vhe": curve}, tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,23 @@
-"""Two processes learn what one learns, also when one of them is killed on the way."""
+"""Two processes under torchrun train like one, also when one of them is killed."""
 
 import importlib.util
 import os
+import pickle
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
 import vhe
-from vhe.errors import VHEError
-from vhe.graph.posterior import JointStructure
-from vhe.runtime import device as machine
-from vhe.runtime import process_group as distributed
-from vhe.runtime import ranks
+from vhe.data.network import TextNetwork
+from vhe.data.sampling import LinkSet
+from vhe.pair.embedding import global_embedding
+from vhe.pair.training import train
+from vhe.runtime import device, process_group
 
 PROGRAM = Path(__file__).with_name("two_processes.py")
 
@@ -32,162 +31,147 @@ def program():
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory) -> Path:
-    folder, rng = tmp_path_factory.mktemp("network"), np.random.default_rng(0)
-    texts = [
-        " ".join(f"w{k}" for k in rng.integers(40, size=rng.integers(2, 9))) for _ in range(60)
-    ]
-    pd.DataFrame({"id": range(60), "text": texts}).to_csv(folder / "vertices.csv", index=False)
-    ends = rng.integers(60, size=(90, 2))
-    pd.DataFrame(ends, columns=["source", "target"]).to_csv(folder / "edges.csv", index=False)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def done(files, tmp_path_factory) -> tuple[Path, str]:
-    """The folder in which two processes have worked, and what they said."""
-    folder = tmp_path_factory.mktemp("together")
-    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    words += ["--max-restarts=1", str(PROGRAM), str(files), str(folder)]
+def folder(tmp_path_factory) -> Path:
+    """The folder with the results of two processes."""
+    folder = tmp_path_factory.mktemp("two")
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += ["--max-restarts=1", str(PROGRAM), str(folder)]
     source = str(Path(vhe.__file__).parent.parent)
-    ran = subprocess.Popen(
-        [sys.executable, *words],
+    running = subprocess.Popen(
+        [sys.executable, *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
     )
     try:
-        said, _ = ran.communicate(timeout=200)
+        output, _ = running.communicate(timeout=240)
     except subprocess.TimeoutExpired:
-        ran.terminate()  # with its workers, which a harder way would leave behind
-        pytest.fail(f"they wait for each other: {ran.communicate()[0]}")
-    assert ran.returncode == 0, said
-    return folder, said
+        running.terminate()  # ends its workers, too
+        pytest.fail(f"the processes wait for each other: {running.communicate()[0]}")
+    assert running.returncode == 0, output
+    return folder
 
 
-@pytest.mark.parametrize("structure", ["joint", "learned"])
-def test_two_processes_have_the_gradients_of_one(done, files, program, structure, monkeypatch):
-    monkeypatch.setattr(JointStructure.mean, "__defaults__", JointStructure.mean.__defaults__)
-    network = vhe.TextNetwork.from_files(files / "vertices.csv", files / "edges.csv")
-    theirs = torch.load(done[0] / "gradients.pt")[structure]
-    ours = program.gradients(network, structure)
-    touched = [name for name, gradient in ours.items() if gradient.any()]
-    assert "words.weight" in touched
-    assert ("structure.weight" in touched) == (structure == "learned")
-    for name in touched:
+@pytest.fixture(scope="module")
+def results(folder) -> list[dict[str, Any]]:
+    """Of each rank."""
+    return [pickle.loads((folder / f"rank{rank}.pickle").read_bytes()) for rank in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def network(program) -> TextNetwork:
+    return program.make_network()
+
+
+@pytest.mark.parametrize("form", ["default", "paper"])
+def test_two_processes_have_the_gradients_of_one(results, network, program, form):
+    one = program.gradients(network, form)
+    nonzero = [name for name, gradient in one.items() if gradient.any()]
+    assert {"words.weight", "structure.weight", "alignment.kernels"} <= set(nonzero)
+    for name in nonzero:
         if name.startswith("decoder") or name in ("term reconstruction", "term bound"):
-            continue  # the noise of the two is not that of the one
-        size = float(ours[name].abs().max())
-        torch.testing.assert_close(theirs[name], ours[name], rtol=1e-3, atol=1e-4 * size)
+            continue  # they depend on the samples
+        size = float(one[name].abs().max())
+        for rank in results:
+            torch.testing.assert_close(rank[form][name], one[name], rtol=1e-3, atol=1e-4 * size)
 
 
-def test_sums_are_the_same_in_shared_memory_and_by_messages(done):
-    found = torch.load(done[0] / "gradients.pt")
-    assert found["joint"].keys() == found["spoken"].keys()
-    for name, gradient in found["joint"].items():
-        assert torch.equal(gradient, found["spoken"][name]), name
+def test_both_ranks_end_with_the_same_weights_and_the_same_embedding(results):
+    first, second = results
+    assert set(first["differences"].values()) == {0.0}
+    for name, weight in first["weights"].items():
+        assert torch.equal(weight, second["weights"][name]), name
+    np.testing.assert_array_equal(first["embedding"].mean, second["embedding"].mean)
+    np.testing.assert_array_equal(first["embedding"].variance, second["embedding"].variance)
 
 
-def test_memory_that_is_not_there_is_not_shared(tmp_path, monkeypatch):
-    monkeypatch.setattr(distributed, "SHARED", tmp_path)
-    path = Path(distributed._reserved(1000))
-    assert path.stat().st_size == 1000
-    path.unlink()
-    assert distributed._reserved(1 << 60) == ""  # nobody has an exabyte
-    assert not list(tmp_path.iterdir())
-    monkeypatch.setattr(distributed, "SHARED", tmp_path / "nowhere")
-    assert distributed._reserved(1000) == ""
+def test_two_processes_learn_about_the_same_as_one(results, network, program):
+    trainer = program.trainer_of(network)
+    state = train(trainer, validate_every=2)
+    one = global_embedding(
+        trainer.model, trainer.corpus, LinkSet(trainer.links, len(network)), contexts=4, seed=0
+    ).mean
+    two = results[0]["embedding"].mean
+    assert (one * two).sum() / np.linalg.norm(one) / np.linalg.norm(two) > 0.98
+    for ours, theirs in zip(state.history[1:], results[0]["history"][1:], strict=True):
+        assert theirs["step"] == ours["step"]
+        assert theirs["bound"] == pytest.approx(ours["bound"], rel=0.05)
+        assert theirs["kl_linked"] == pytest.approx(ours["kl_linked"], rel=0.05)
 
 
-def test_both_end_with_the_same_embedding_as_one_process_nearly_has(done, files, program):
-    assert not np.load(done[0] / "apart.npy").any()
-    network = vhe.TextNetwork.from_files(files / "vertices.csv", files / "edges.csv")
-    theirs = np.load(done[0] / "embedding.npy")
-    ours = vhe.VHE(random_state=0, verbose=False, **program.FIT).fit(network).embedding_
-    cosine = (theirs * ours).sum() / np.linalg.norm(theirs) / np.linalg.norm(ours)
-    assert cosine > 0.99
+def test_values_are_broadcast_from_rank_0(results):
+    assert [rank["seed"] for rank in results] == [2**40, 2**40]
+    assert [rank["any_rank"] for rank in results] == [[True, False], [True, False]]
 
 
-def test_a_training_whose_worker_was_killed_ends_as_an_undisturbed_one(done, program):
-    steps = [int(line) for line in (done[0] / "steps.txt").read_text().split()]
-    turns = (k for k in range(1, len(steps)) if steps[k] <= steps[k - 1])
-    again = next(turns, program.DEADLY)
-    assert steps[:again] == list(range(again)), "the first process may not have come to the step"
-    assert program.DEADLY <= again <= program.DEADLY + 1
-    assert steps[again:] == list(range(steps[again], program.FIT["steps"]))
-    assert steps[again] > 0, "the second start went on"
-    model = vhe.VHE.load(done[0] / "model")
-    assert np.array_equal(model.embedding_, np.load(done[0] / "embedding.npy"))
+def test_a_second_group_of_the_same_processes_works(results):
+    assert [rank["second group"] for rank in results] == [[2, 2, 2], [2, 2, 2]]
 
 
-def test_one_process_speaks(done):
-    assert done[1].count("validation AUC  ") == 1
-    assert done[1].count("next  ") == 1
+def test_a_training_with_a_killed_process_ends_as_an_undisturbed_one(folder, results, program):
+    steps = [int(line) for line in (folder / "steps.txt").read_text().split()]
+    again = next(k for k in range(1, len(steps)) if steps[k] <= steps[k - 1])
+    assert steps[:again] == list(range(again))
+    assert program.FATAL_STEP <= again <= program.FATAL_STEP + 1
+    assert steps[again] > 0, "the restarted processes resumed"
+    assert steps[again:] == list(range(steps[again], program.SETTINGS["steps"]))
+    resumed = torch.load(folder / "resumed.pt")
+    for name, weight in results[0]["weights"].items():
+        assert torch.equal(weight, resumed[name]), name
 
 
-def test_processes_agree_on_a_new_word_whatever_was_left_in_the_store():
-    store = torch.distributed.HashStore()
-    words = []
-    for _ in range(3):  # the second and third time the store is full of old words
-
-        def meet(number):
-            time.sleep(0.03 * (number != 1))  # the second comes first
-            return distributed._appointment(store, number, 3)
-
-        with ThreadPoolExecutor(3) as pool:
-            found = list(pool.map(meet, range(3)))
-        assert len(set(found)) == 1
-        words.append(found[0])
-    assert len(set(words)) == 3
+def test_a_lost_peer_is_reported_in_one_sentence(monkeypatch):
+    monkeypatch.setattr(process_group.dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(process_group.dist, "get_rank", lambda: 3)
+    with (
+        pytest.raises(process_group.PeerLostError, match=r"rank 3: another process .* --resume"),
+        process_group.reporting_lost_peers(),
+    ):
+        raise RuntimeError("Connection closed by peer")
 
 
-def test_who_comes_alone_does_not_wait_for_ever(monkeypatch):
-    monkeypatch.setattr(distributed, "SECONDS_TO_MEET", 0.05)
-    store = torch.distributed.HashStore()
-    for number in (0, 1):
-        with pytest.raises(VHEError, match="did not come"):
-            distributed._appointment(store, number, 2)
+def test_an_error_without_a_group_is_not_a_lost_peer():
+    with (
+        pytest.raises(RuntimeError, match="another error") as raised,
+        process_group.reporting_lost_peers(),
+    ):
+        raise RuntimeError("another error")
+    assert not isinstance(raised.value, process_group.PeerLostError)
 
 
-@pytest.mark.parametrize("pairs", [1, 2, 7, 30])
-def test_shares_are_disjoint_and_weigh_one_together(monkeypatch, pairs):
-    work = np.random.default_rng(0).integers(1, 99, size=pairs)
-    monkeypatch.setattr(distributed, "size", lambda: 3)
-    found = []
-    for rank in range(3):
-        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
-        found.append(distributed.share(work))
-    assert sum(weight for _, weight in found) == pytest.approx(1)
-    rows = np.concatenate([rows for rows, _ in found])
-    if pairs >= 3:
-        assert sorted(rows) == list(range(pairs))
-    else:
-        assert sorted(rows) == sorted(list(range(pairs)) * 3)
-    if pairs == 30:
-        loads = [work[rows].sum() for rows, _ in found]
-        assert max(loads) < 1.3 * min(loads)
-
-
-def test_processes_share_the_cores(monkeypatch):
-    monkeypatch.setattr(machine, "cores", lambda: 6)
-    monkeypatch.setattr(distributed, "size", lambda: 4)
+def test_processes_on_one_machine_share_its_cores(monkeypatch):
+    monkeypatch.setattr(device, "cores", lambda: 6)
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     before = torch.get_num_threads()
-    with machine.using_threads(None):
+    with device.using_threads(None):
         assert torch.get_num_threads() == 3
-    with machine.using_threads(1):
+    with device.using_threads(1):
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
 
 
-def test_alone_without_torchrun(monkeypatch):
-    monkeypatch.setenv("RANK", "1")  # another launcher's, which is no business of ours
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert ranks.first()
-    with distributed.together():
-        assert distributed.size() == 1
-        assert distributed.agreed(3.5) == 3.5
-        assert distributed.anyone(True)
-        assert not distributed.anyone(False)
+def test_the_variables_of_torchrun(monkeypatch):
+    for name, value in {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)  # another launcher
+    assert process_group.is_first()
+    assert process_group.world_size() == process_group.local_world_size() == 1
+    assert not process_group.restarted()
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    assert not process_group.is_first()
+    assert (process_group.world_size(), process_group.local_rank()) == (4, 1)
+    assert process_group.restarted()
+
+
+def test_a_single_process_needs_no_group(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")  # another launcher
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    with process_group.initialised():
+        assert (process_group.size(), process_group.rank()) == (1, 0)
+        assert process_group.broadcast(3.5) == 3.5
+        assert process_group.any_rank(True)
+        assert not process_group.any_rank(False)
+        assert process_group.all_reduce(np.arange(3)).tolist() == [0, 1, 2]

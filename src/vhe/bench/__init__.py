@@ -1,1 +1,1 @@
-"""How fast it is on this machine, as ratios: a figure a file, run by `vhe bench`."""
+"""Benchmarks of this machine, as ratios: one file per benchmark, run by `vhe bench`."""

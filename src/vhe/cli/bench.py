@@ -23,7 +23,8 @@ def bench(
 ) -> None:
     """Measure the speed of this machine.
 
-    Interleaved runs give ratios that hold on a busy machine, too.
+    Interleaved runs give ratios that hold on a busy machine, too. All but
+    suggestions concern the pair model.
 
     alignment: training pairs per second relative to a straightforward
     implementation padded to 300 words. step: a training step relative to matrix

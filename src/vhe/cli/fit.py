@@ -90,7 +90,8 @@ def fit(
     """
     chosen = _settings(model, config, settings or ())
     from vhe.runtime import process_group
-    from vhe.storage.folder import folder_lock, restore_interrupted_write
+    from vhe.storage.folder import restore_interrupted_write
+    from vhe.storage.locks import folder_lock
 
     first = process_group.is_first()  # under torchrun only the first process prints and writes
     if process_group.world_size() > 1 and _model_of(chosen) == "graph":

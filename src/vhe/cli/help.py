@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from cyclopts.help import DefaultFormatter, HelpEntry, HelpPanel, PanelSpec
@@ -40,7 +40,7 @@ def print_panel(title: str, entries: Iterable[tuple[str, str, str]]) -> None:
     formatter()(console, console.options, panel)
 
 
-def _columns(console: Console, _: object, entries: Sequence[HelpEntry]) -> tuple[ColumnSpec, ...]:
+def _columns(console: Console, options: Any, entries: list[HelpEntry]) -> tuple[ColumnSpec, ...]:
     labels = [" ".join(entry.display_labels_with_metavar) for entry in entries]
     longest = max(len(word) for label in labels for word in label.split())
     width = max(math.ceil(0.35 * console.width), longest)

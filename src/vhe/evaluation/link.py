@@ -106,10 +106,11 @@ def future_links(method: Method, links: Links) -> LinkTest:
             "pass the test of network.split_edges instead"
         )
     if hasattr(links, "columns"):
+        table: Any = links
         for name in ("source", "target"):
-            if name not in links.columns:
+            if name not in table.columns:
                 raise VHEError(f"the table of links has no column {name!r}: rename its columns")
-        links = zip(links["source"].tolist(), links["target"].tolist(), strict=True)
+        links = zip(table["source"].tolist(), table["target"].tolist(), strict=True)
     pairs = edge_indices(network.ids, *columns(links), lambda row: f"link {row}")
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     known = LinkSet(network.links, len(network)).linked(pairs[:, 0], pairs[:, 1])

@@ -1,5 +1,5 @@
-"""From scores to probabilities, and how far those can be trusted: Platt's fit, the Brier score,
-the reliability curve and the expected calibration error."""
+"""Calibration of probabilities: Platt scaling, Brier score, reliability curve and expected
+calibration error."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 
 from vhe.errors import VHEError
 
-NEWTON_STEPS = 50  # a handful is enough; the bound only stops a fit that rounding keeps from ending
+NEWTON_STEPS = 50  # a few suffice; the limit ends a fit that rounding errors keep from converging
 
 
 @dataclass(frozen=True)
 class ReliabilityCurve:
-    """What was said and what came true, a bin of probabilities at a time (empty bins left out).
+    """Predicted probability and observed frequency in bins of probability, without empty bins.
 
     Attributes
     ----------
     probability : (b,) mean probability in each bin.
-    frequency : (b,) share of links in it.
-    count : (b,) pairs in it, or their weight.
+    frequency : (b,) share of links in each bin.
+    count : (b,) number of pairs in each bin, or their total weight.
     """
 
     probability: np.ndarray
@@ -40,7 +40,7 @@ def fit_platt(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     """(a, b) such that sigmoid(a · score + b) is the probability of a link (Platt 1999).
 
     The targets are Platt's, (N₊+1)/(N₊+2) and 1/(N₋+2) instead of 1 and 0, so that data which a
-    threshold separates still have a finite fit. Newton's method with step halving.
+    threshold separates have a finite fit, too. Newton's method with step halving.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ def fit_platt(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     linked = int(labels.sum())
     target = np.where(labels > 0, (linked + 1) / (linked + 2), 1 / (len(labels) - linked + 2))
     centre, scale = float(scores.mean()), float(scores.std())
-    if scale <= 1e-12 * max(abs(centre), 1e-300):  # one score for all: only the base rate is left
+    if scale <= 1e-12 * max(abs(centre), 1e-300):  # all scores are equal: the base rate
         return 0.0, _logit(float(target.mean()))
-    # Standardised scores make the two unknowns comparable, whatever unit the scores come in.
+    # standardised scores make the two unknowns comparable
     x = (scores - centre) / scale
     design = np.stack([x, np.ones_like(x)], axis=1)  # (m, 2)
     weights = np.array([0.0, _logit(float(target.mean()))])
@@ -63,7 +63,7 @@ def fit_platt(scores: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
         gradient = design.T @ (p - target)
         curvature = (design * (p * (1 - p))[:, None]).T @ design + 1e-10 * np.eye(2)
         step = np.linalg.solve(curvature, gradient)
-        if gradient @ step <= 1e-12 * len(x):  # twice the loss still to be gained
+        if gradient @ step <= 1e-12 * len(x):  # twice the remaining decrease of the loss
             break
         length = 1.0
         while (tried := _cross_entropy(design @ (weights - length * step), target)) > loss:
@@ -95,12 +95,12 @@ def reliability_curve(
     """Mean probability, share of links and size of each of ``bins`` equally wide bins."""
     probabilities, labels = _probabilities(probabilities, labels)
     if bins < 1:
-        raise VHEError(f"The number of bins is {bins}; it must be at least 1.")
+        raise VHEError(f"bins is {bins}, but must be at least 1")
     return _binned(probabilities, labels, weights, bins)
 
 
 def pooled_curve(curves: Sequence[ReliabilityCurve], bins: int = 10) -> ReliabilityCurve:
-    """The curve of the pairs of several curves together, all with as many bins."""
+    """The curve of the pairs of several curves, which have the same number of bins."""
     probability, frequency, count = (
         np.concatenate([getattr(curve, name) for curve in curves])
         for name in ("probability", "frequency", "count")
@@ -114,7 +114,7 @@ def expected_calibration_error(
     bins: int = 10,
     weights: np.ndarray | None = None,
 ) -> float:
-    """Mean distance between what was said and what came true, weighted by the bins' sizes."""
+    """Mean distance of predicted probability and observed frequency, weighted by bin size."""
     return reliability_curve(probabilities, labels, bins, weights).error
 
 
@@ -127,13 +127,15 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 def _binned(
     probability: np.ndarray, frequency: np.ndarray, weights: np.ndarray | None, bins: int
 ) -> ReliabilityCurve:
-    place = np.minimum((probability * bins).astype(np.int64), bins - 1)
-    count = np.bincount(place, weights=weights, minlength=bins)
+    bin_number = np.minimum((probability * bins).astype(np.int64), bins - 1)
+    count = np.bincount(bin_number, weights=weights, minlength=bins)
     used = count > 0
-    weigh = 1.0 if weights is None else weights
-    said = np.bincount(place, weights=weigh * probability, minlength=bins)
-    came_true = np.bincount(place, weights=weigh * frequency, minlength=bins)
-    return ReliabilityCurve(said[used] / count[used], came_true[used] / count[used], count[used])
+    weight = 1.0 if weights is None else weights
+    predicted = np.bincount(bin_number, weights=weight * probability, minlength=bins)
+    observed = np.bincount(bin_number, weights=weight * frequency, minlength=bins)
+    return ReliabilityCurve(
+        predicted[used] / count[used], observed[used] / count[used], count[used]
+    )
 
 
 def _logit(p: float) -> float:
@@ -149,18 +151,18 @@ def _paired(values: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
     labels = np.asarray(labels, dtype=np.float64).ravel()
     if len(values) != len(labels) or not len(values):
         raise VHEError(
-            f"There are {len(values)} scores and {len(labels)} labels; "
-            "give one label for each score, and at least one."
+            f"{len(values)} scores and {len(labels)} labels: give one label per score, and at "
+            "least one"
         )
     if not np.isfinite(values).all():
-        raise VHEError("Some scores are not finite numbers; leave them out or mend the method.")
+        raise VHEError("some scores are not finite; leave them out or correct the method")
     if not np.isin(labels, (0, 1)).all():
-        raise VHEError("Some labels are neither 0 nor 1; use 1 for a link and 0 for none.")
+        raise VHEError("some labels are neither 0 nor 1; use 1 for a link and 0 for none")
     return values, labels
 
 
 def _probabilities(values: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values, labels = _paired(values, labels)
     if values.min() < 0 or values.max() > 1:
-        raise VHEError("Some probabilities lie outside 0 to 1; turn scores into probabilities.")
+        raise VHEError("some probabilities are outside [0, 1]; convert scores to probabilities")
     return values, labels

@@ -1,4 +1,4 @@
-"""Where each vertex is drawn: t-SNE of the embedding, the same picture for the same seed."""
+"""Coordinates of vertices on a map: t-SNE of the embedding, reproducible by its seed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-_FEWEST = 5  # below this t-SNE has no neighbourhoods to keep: the principal axes are the picture
+from vhe.runtime.arrays import unit_rows
+
+_FEWEST = 5  # vertices; fewer have no neighbourhoods, and are drawn on their principal axes
 _PERPLEXITY = 30.0
 _EXACT_NEIGHBOURS = 20_000  # above this, approximate nearest neighbours
-_ROUNDS = (250, 500)  # of gradient descent, with exaggerated attraction and without
-_ROUNDS_BETWEEN_WORDS = 25
+_ITERATIONS = (250, 500)  # of gradient descent, with and without early exaggeration
+_ITERATIONS_PER_REPORT = 25
 
 
 def layout(
@@ -26,33 +28,29 @@ def layout(
     ----------
     embedding : (n, d) array
     seed : int
-    progress : told now and then how many rounds of how many are done
+    progress : called with the number of completed iterations and of all
 
     Returns
     -------
     (n, 2) float64 array
         Centred, the longer axis first.
     """
-    rows = _unit_rows(np.asarray(embedding, dtype=np.float64))
+    rows = unit_rows(  # Euclidean neighbours are then those of the largest cosine
+        np.asarray(embedding, dtype=np.float64)
+    )
     n = len(rows)
     if n < _FEWEST:
         return _principal_axes(rows)
-    start = _principal_axes(rows)
-    start *= 1e-4 / max(float(start[:, 0].std()), 1e-12)
-    # Equal rows would otherwise start, and stay, on one spot.
-    start += np.random.default_rng(seed).normal(scale=1e-6, size=start.shape)
+    initial = _principal_axes(rows)
+    initial *= 1e-4 / max(float(initial[:, 0].std()), 1e-12)
+    # equal rows would otherwise have equal coordinates
+    initial += np.random.default_rng(seed).normal(scale=1e-6, size=initial.shape)
     perplexity = min(_PERPLEXITY, (n - 1) / 3)
     if importlib.util.find_spec("openTSNE"):
-        points = _by_opentsne(rows, start, perplexity, seed, progress)
+        points = _by_opentsne(rows, initial, perplexity, seed, progress)
     else:
-        points = _by_sklearn(rows, start, perplexity, seed)
+        points = _by_sklearn(rows, initial, perplexity, seed)
     return _principal_axes(points)
-
-
-def _unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Rows of length one: Euclidean neighbours are then those of the largest cosine."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)
 
 
 def _principal_axes(rows: np.ndarray) -> np.ndarray:
@@ -71,7 +69,7 @@ def _principal_axes(rows: np.ndarray) -> np.ndarray:
 
 def _by_opentsne(
     rows: np.ndarray,
-    start: np.ndarray,
+    initial: np.ndarray,
     perplexity: float,
     seed: int,
     progress: Callable[[int, int], None] | None,
@@ -80,29 +78,29 @@ def _by_opentsne(
 
     done = 0
 
-    def tell(_iteration: int, _error: float, _embedding: np.ndarray) -> None:
+    def report(_iteration: int, _error: float, _embedding: np.ndarray) -> None:
         nonlocal done
-        done += _ROUNDS_BETWEEN_WORDS
+        done += _ITERATIONS_PER_REPORT
         if progress:
-            progress(done, sum(_ROUNDS))
+            progress(done, sum(_ITERATIONS))
 
     exact = len(rows) <= _EXACT_NEIGHBOURS
     affinities = openTSNE.affinity.PerplexityBasedNN(
         rows, perplexity=perplexity, method="exact" if exact else "annoy", random_state=seed
     )
     tsne = openTSNE.TSNE(
-        early_exaggeration_iter=_ROUNDS[0],
-        n_iter=_ROUNDS[1],
+        early_exaggeration_iter=_ITERATIONS[0],
+        n_iter=_ITERATIONS[1],
         negative_gradient_method="fft" if len(rows) > 10_000 else "bh",
-        callbacks=tell,
-        callbacks_every_iters=_ROUNDS_BETWEEN_WORDS,
+        callbacks=report,
+        callbacks_every_iters=_ITERATIONS_PER_REPORT,
         random_state=seed,
     )
-    return np.asarray(tsne.fit(affinities=affinities, initialization=start))
+    return np.asarray(tsne.fit(affinities=affinities, initialization=initial))
 
 
-def _by_sklearn(rows: np.ndarray, start: np.ndarray, perplexity: float, seed: int) -> np.ndarray:
+def _by_sklearn(rows: np.ndarray, initial: np.ndarray, perplexity: float, seed: int) -> np.ndarray:
     from sklearn.manifold import TSNE
 
-    tsne = TSNE(init=start.astype(np.float32), perplexity=perplexity, random_state=seed)
+    tsne = TSNE(init=initial.astype(np.float32), perplexity=perplexity, random_state=seed)
     return np.asarray(tsne.fit_transform(rows.astype(np.float32)), dtype=np.float64)

@@ -1,5 +1,5 @@
-"""What VHE and every baseline promise, so that one evaluation is_available all of them; and cosine
-scoring, which most of them share."""
+"""The contract of VHE and all baselines, which one evaluation serves; and cosine scoring, which most
+of them share."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PAIRS_AT_ONCE = 2**15  # keeps the gathered rows of long lists of pairs small
 class Method(Protocol):
     """A way to embed a text network and to score pairs of its vertices.
 
-    A method takes its seed when it is made, and gives the same result for the same seed. Scores
-    are finite for every vertex, linked or not, with a text or without; higher means likelier.
+    A method takes its seed in its constructor and gives the same result for the same seed. Scores
+    are finite for every vertex, with or without links and text; higher means likelier.
     """
 
     @property
@@ -39,7 +39,7 @@ class Method(Protocol):
 
 
 class CosineMethod:
-    """Scores a pair by the cosine of its rows of ``embedding_``, which ``fit`` has to set.
+    """Scores a pair by the cosine of its rows of ``embedding_``, which ``fit`` must set.
 
     A row of zeros has cosine 0 with everything.
     """
@@ -48,7 +48,7 @@ class CosineMethod:
 
     def score_indices(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Cosines of the pairs (sources[k], targets[k]): (m,)."""
-        # Only the rows that are asked for are scaled: one pair costs nothing on a large network.
+        # Only the requested rows are scaled, so that one pair of a large network is cheap.
         asked, place = np.unique(np.concatenate([sources, targets]), return_inverse=True)
         unit = unit_rows(self.embedding_[asked])
         first, second = place[: len(sources)], place[len(sources) :]

@@ -1,9 +1,8 @@
-"""What takes most of the time as machine code: the C beside this file, compiled where it runs.
+"""Native kernels: the C code in `vhe/native`, compiled on the machine that runs it.
 
-A processor's own vectors make the alignment and the joint posterior several times as fast as
-torch's operations. The first training compiles them, in a few seconds, and keeps them beside the
-downloaded data; where there is no C compiler, torch does the same work. `VHE_COMPILE=0` says that
-it should.
+Vector instructions make the alignment and the posterior several times as fast as torch operations.
+The first fit compiles the kernels, which takes a few seconds, and caches them beside downloaded
+data. Without a C compiler, or with `VHE_COMPILE=0`, torch does the same work.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-march=n
 
 @lru_cache
 def library() -> ctypes.CDLL | None:
-    """The compiled functions, or None where there is no compiler, or it is not wanted."""
+    """The compiled functions; None without a compiler or with VHE_COMPILE=0."""
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", ""), "cc", "gcc"))), None)
     if os.environ.get("VHE_COMPILE") == "0" or os.name == "nt" or compiler is None:
         return None
     try:
-        path = kept_at(compiler)
+        path = cached_library(compiler)
         try:
             return _loaded(path)
-        except OSError:  # not there yet, or damaged
+        except OSError:  # missing or damaged
             with atomic_write(path) as partial:
                 _compile(compiler, partial)
             return _loaded(path)
@@ -47,22 +46,22 @@ def library() -> ctypes.CDLL | None:
 
 
 def _loaded(path: Path) -> ctypes.CDLL:
-    """The file as functions, unless somebody else could have written it."""
+    """Load a library, unless another user could have written it."""
     status = path.stat()
     if status.st_uid not in (0, os.getuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(f"{path} is not yours alone")
+        raise PermissionError(f"{path} is writable by other users")
     return ctypes.CDLL(str(path))
 
 
 def is_available(tensor: Tensor) -> bool:
-    """Whether the compiled functions are there for such numbers."""
+    """Whether the native kernels can work on tensors of this device and type."""
     return tensor.is_cpu and tensor.dtype == torch.float32 and library() is not None
 
 
 def call(name: str, *arguments: int | Tensor | ctypes.Structure) -> None:
-    """Call a function; of a tensor it gets the address, of a structure too."""
+    """Call a function; tensors and structures are passed by their address."""
     functions = library()
-    assert functions is not None, "ask is_available() first"
+    assert functions is not None, "call is_available() first"
     given = [
         ctypes.c_void_p(each.data_ptr())
         if isinstance(each, Tensor)
@@ -75,17 +74,17 @@ def call(name: str, *arguments: int | Tensor | ctypes.Structure) -> None:
         raise MemoryError(name)
 
 
-def kept_at(compiler: str) -> Path:
-    """The file for this source, compiler and processor; other machines may share the folder."""
+def cached_library(compiler: str) -> Path:
+    """The file for this source, compiler and processor; several machines may share the folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    what = hashlib.sha256(f"{platform.machine()} {platform.system()} {flags} {compiler}".encode())
+    digest = hashlib.sha256(f"{platform.machine()} {platform.system()} {flags} {compiler}".encode())
     for file in sorted(FOLDER.glob("*.[ch]")):
-        what.update(file.read_bytes())
-    return cache_folder() / f"compiled-{what.hexdigest()[:16]}.so"
+        digest.update(file.read_bytes())
+    return cache_folder() / f"compiled-{digest.hexdigest()[:16]}.so"
 
 
 def _compile(compiler: str, path: Path) -> None:

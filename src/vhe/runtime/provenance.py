@@ -1,4 +1,4 @@
-"""How a result came about: the seed, the versions and the machine."""
+"""Provenance of a result: seed, versions and machine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _git_hash() -> str | None:
     if not (source / ".git").exists():
         return None
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             ["git", "-C", str(source), "rev-parse", "HEAD"],
             capture_output=True,
             text=True,
@@ -48,4 +48,4 @@ def _git_hash() -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return told.stdout.strip() if told.returncode == 0 else None
+    return answer.stdout.strip() if answer.returncode == 0 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from vhe.runtime import native
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
 def csr_tensor(matrix: sparse.csr_array, device: torch.device) -> Tensor:

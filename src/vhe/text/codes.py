@@ -1,12 +1,12 @@
 """Text codes m: each text as a vector, the sum of its word vectors with damped counts.
 
-    m_i = √d · u_i / ‖u_i‖ - ¾ c,    u_i = Σ_w (1 + log count_iw) v_w,
+    m_i = √d · u_i / ‖u_i‖ - c / 2,    u_i = Σ_w (1 + log count_iw) v_w,
     c = the mean of √d · u_i / ‖u_i‖ over the texts
 
-A row has about the length √d of a draw from the prior N(0, I). Most of the centre c is subtracted,
+A row has about the length √d of a draw from the prior N(0, I). Half of the centre c is subtracted,
 because what all texts share says little about one of them.
 
-An empty text has the code c / 8 plus a small random vector: its posterior is then decided by its
+An empty text has the code c / 4 plus a small random vector: its posterior is then decided by its
 neighbours, and two empty texts with the same neighbours still differ.
 """
 
@@ -28,8 +28,8 @@ from vhe.text.lsa import damped_counts
 if TYPE_CHECKING:
     from vhe.data.text import Corpus
 
-CENTRE_SHARE = 0.75  # share of the centre that is subtracted from a code
-EMPTY_CENTRE, EMPTY_NOISE = 0.125, 0.1  # code of an empty text: share of the centre, random part
+CENTRE_SHARE = 0.5  # share of the centre that is subtracted from a code
+EMPTY_CENTRE, EMPTY_NOISE = 0.25, 0.1  # code of an empty text: share of the centre, random part
 
 
 class TextCodes:
