@@ -2,9 +2,9 @@
 
     python benchmarks/suggest.py [--vertices 63000] [--k 10]
 
-Prints ratios to scoring the pairs one by one (extrapolated from a sample): one call per vertex, exact
-search in blocks, and the index with exact ranking; and the recall of the index. The embedding is
-random, in nested clusters.
+Prints ratios to scoring the pairs one by one (extrapolated from a sample): one call per vertex,
+exact search in blocks, and the index with exact ranking; and the recall of the index. The embedding
+is random, in nested clusters.
 """
 
 from __future__ import annotations

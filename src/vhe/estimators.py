@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -657,6 +657,7 @@ class PairVHE(Estimator):
 
     config_class = PairVHEConfig
     model_name = "pair"
+    contexts: int
     _pairs: PairVAE
 
     def _processes(self) -> contextlib.AbstractContextManager[None]:
@@ -704,17 +705,45 @@ class PairVHE(Estimator):
         return embedding
 
     def _finalise(self, prepared: Preparation) -> None:
+        found = self._global(prepared.network, prepared.corpus, self.contexts, prepared.seed)
+        self.embedding_, self.embedding_std_ = found
+        self._pairs.to("cpu")
+
+    def _global(
+        self, network: TextNetwork, corpus: Corpus, contexts: int | None, seed: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Global embeddings and their standard deviations; ``contexts`` None averages over all."""
+        links = LinkSet(network.links, len(network))
         with Progress("embedding", show=self.verbose) as progress:
             found = global_embedding(
-                self._pairs,
-                prepared.corpus,
-                LinkSet(prepared.network.links, len(prepared.network)),
-                contexts=self.config.contexts,
-                seed=prepared.seed,
-                progress=progress.report,
+                self._pairs, corpus, links, contexts=contexts, seed=seed, progress=progress.report
             )
-        self.embedding_, self.embedding_std_ = found.mean, np.sqrt(found.variance)
-        self._pairs.to("cpu")
+        return found.mean, np.sqrt(found.variance)
+
+    def embed(
+        self,
+        ids: Iterable[Hashable] | None = None,
+        *,
+        return_std: bool = False,
+        contexts: int | Literal["all"] | None = None,
+    ) -> Any:
+        """The embedding of some vertices, or of all: (k, d); with ``return_std`` also its standard
+        deviation, (k, d).
+
+        ``contexts`` averages the local embeddings over that number of other vertices, "all" over
+        all of them; None returns the embedding of the fit.
+        """
+        if contexts is None:
+            return super().embed(ids, return_std=return_std)
+        self._check_fitted()
+        if contexts != "all" and not (is_integer(contexts) and contexts >= 1):
+            raise VHEError(
+                f"contexts is {contexts!r}, but must be an integer of at least 1, or all"
+            )
+        count = None if contexts == "all" else contexts
+        mean, std = self._global(self.network_, self._corpus, count, self.seed_)
+        rows = slice(None) if ids is None else self.network_.indices(list(ids))
+        return (mean[rows], std[rows]) if return_std else mean[rows]
 
     def _embed_new(
         self, texts: Corpus, links: NDArray[np.int64], method: InductiveMethod | None

@@ -322,7 +322,7 @@ def test_with_a_curved_decoder_it_is_still_a_lower_bound(curved):
     assert min(gaps) > 0
 
 
-def test_the_edge_posterior_that_does_best_weighs_the_two_bounds_by_the_prior(linear):
+def test_the_optimal_edge_posterior_weights_the_bounds_by_the_prior(linear):
     q1, q0 = of_pair(*Q1[0]), of_pair(*Q0[0])
     with_link = linear.bound(q1, q0, 0.5, w=1) + math.log(PI0)
     without = linear.bound(q1, q0, 0.5, w=0) + math.log(1 - PI0)

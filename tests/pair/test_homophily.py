@@ -159,7 +159,7 @@ EXTREMES = [
     ("dtype", "precision"), [(torch.float64, 1e-9), (torch.float32, 1e-4)], ids=["64", "32"]
 )
 @pytest.mark.parametrize(("lam", "values"), EXTREMES)
-def test_the_kl_is_precise_at_the_ends(lam, values, dtype, precision):
+def test_the_kl_is_precise_for_extreme_values(lam, values, dtype, precision):
     q = one(*values, dtype=dtype)
     inputs = (q.mean_i, q.mean_j, q.log_variance_i, q.log_variance_j, q.gamma)
     for value in inputs:
@@ -171,7 +171,7 @@ def test_the_kl_is_precise_at_the_ends(lam, values, dtype, precision):
         assert gradient.isfinite().all()
 
 
-def test_the_kl_adds_up_over_dimensions_and_not_over_pairs():
+def test_the_kl_is_summed_over_dimensions_and_not_over_pairs():
     q = posterior(batch=4, d=6)
     parts = [
         kl_to_prior(PairGaussian(*(v[:, k : k + 1] for v in vars(q).values())), 0.7)
@@ -215,7 +215,7 @@ def test_samples_without_a_correlation_are_uncorrelated():
     assert abs(torch.corrcoef(torch.cat(noise))[0, 1]) < 0.02
 
 
-def test_samples_are_the_generators():
+def test_samples_depend_on_the_generator_only():
     q = posterior()
     draws = [torch.stack(sample(q, torch.Generator().manual_seed(s))) for s in (4, 4, 5)]
     assert torch.equal(draws[0], draws[1])
@@ -266,7 +266,7 @@ def test_the_kl_of_bernoullis(prior):
 
 @pytest.mark.parametrize("prior", [1e-9, 0.3, 1 - 1e-6])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_kl_of_bernoullis_at_the_ends(prior, dtype):
+def test_the_kl_of_bernoullis_for_extreme_logits(prior, dtype):
     logit = torch.tensor([-1e4, -200, 200, 1e4], dtype=dtype, requires_grad=True)
     kl = kl_bernoulli(logit, prior)
     never, ever = -math.log1p(-prior), -math.log(prior)

@@ -114,7 +114,7 @@ def pooled_by_hand(x, tokens, how):
 
 
 def aligned_by_hand(x, context, kernels):
-    """x~ of one text beside one other (appendix B): (1, d_w)."""
+    """x~ of one text in the context of another (appendix B): (1, d_w)."""
     if len(x) == 0:
         return x.sum(dim=0, keepdim=True)
     scores = torch.zeros(len(x), dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""alignment.c against the equations in float64, and machines on which it cannot be compiled."""
+"""alignment.c against the equations in float64, and machines on which it cannot be native."""
 
 import ctypes
 import shutil
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.pair.test_alignment import straightforward
 
 from vhe.pair.alignment import PhraseToWordAlignment
-from vhe.runtime import native as compiled
+from vhe.runtime import native
 
 CLOSE = {"rtol": 2e-4, "atol": 2e-5}
-needs_compiler = pytest.mark.skipif(compiled.library() is None, reason="no C compiler here")
+needs_compiler = pytest.mark.skipif(native.library() is None, reason="no C compiler here")
 
 
 def tokens_of(lengths, generator, vocabulary):
@@ -122,11 +122,11 @@ def test_results_are_reproducible_bit_by_bit():
 @needs_compiler
 def test_native_code_is_called_and_torch_agrees(monkeypatch):
     module, words, parts = case([(20, 30), (11, 40)])
-    calls, call = [], compiled.call
-    monkeypatch.setattr(compiled, "call", lambda name, *on: calls.append(name) or call(name, *on))
+    calls, call = [], native.call
+    monkeypatch.setattr(native, "call", lambda name, *on: calls.append(name) or call(name, *on))
     ours = module(words, parts)
     assert calls == ["align"]
-    monkeypatch.setattr(compiled, "library", lambda: None)
+    monkeypatch.setattr(native, "library", lambda: None)
     theirs = module(words, parts)
     assert calls == ["align"]
     monkeypatch.undo()
@@ -139,79 +139,79 @@ def test_native_code_is_called_and_torch_agrees(monkeypatch):
 
 
 @pytest.fixture
-def anew(monkeypatch, tmp_path):
-    """A machine where nothing was compiled yet."""
+def empty_cache(monkeypatch, tmp_path):
+    """A machine on which nothing was native."""
     monkeypatch.setenv("VHE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VHE_COMPILE", raising=False)
-    compiled.library.cache_clear()
+    native.library.cache_clear()
     yield tmp_path
-    compiled.library.cache_clear()
+    native.library.cache_clear()
 
 
 @needs_compiler
-def test_it_is_compiled_once(anew, monkeypatch):
-    assert isinstance(compiled.library(), ctypes.CDLL)
-    (file,) = (anew / "cache").iterdir()
+def test_the_library_is_compiled_once(empty_cache, monkeypatch):
+    assert isinstance(native.library(), ctypes.CDLL)
+    (file,) = (empty_cache / "cache").iterdir()
     assert file.name.startswith("compiled-")
-    compiled.library.cache_clear()
-    monkeypatch.setattr(compiled.subprocess, "run", lambda *a, **k: pytest.fail("compiled again"))
-    assert isinstance(compiled.library(), ctypes.CDLL)
+    native.library.cache_clear()
+    monkeypatch.setattr(native.subprocess, "run", lambda *a, **k: pytest.fail("compiled again"))
+    assert isinstance(native.library(), ctypes.CDLL)
 
 
-def test_no_compiler_is_no_error(anew, monkeypatch):
+def test_without_a_compiler_torch_is_used(empty_cache, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert compiled.library() is None
+    assert native.library() is None
     module, words, parts = case([(20, 30), (11, 40)])
     agree(module, words, parts)
 
 
 @needs_compiler
-def test_it_can_be_left_out(anew, monkeypatch):
+def test_compilation_can_be_disabled(empty_cache, monkeypatch):
     monkeypatch.setenv("VHE_COMPILE", "0")
-    assert compiled.library() is None
-    assert not (anew / "cache").exists()
+    assert native.library() is None
+    assert not (empty_cache / "cache").exists()
 
 
 @needs_compiler
-def test_a_compiler_that_fails_leaves_nothing_behind(anew, monkeypatch):
-    broken = anew / "broken.c"
+def test_a_compiler_that_fails_leaves_nothing_behind(empty_cache, monkeypatch):
+    broken = empty_cache / "broken.c"
     broken.write_text("this is not C")
-    monkeypatch.setattr(compiled, "FOLDER", anew)
-    assert compiled.library() is None
-    assert list((anew / "cache").iterdir()) == []
+    monkeypatch.setattr(native, "FOLDER", empty_cache)
+    assert native.library() is None
+    assert list((empty_cache / "cache").iterdir()) == []
 
 
 @needs_compiler
-def test_a_damaged_file_is_compiled_again(anew):
-    path = compiled.cached_library(shutil.which("cc"))
+def test_a_damaged_file_is_compiled_again(empty_cache):
+    path = native.cached_library(shutil.which("cc"))
     path.parent.mkdir()
     path.write_bytes(b"not a library")
-    assert isinstance(compiled.library(), ctypes.CDLL)
+    assert isinstance(native.library(), ctypes.CDLL)
 
 
 @needs_compiler
-def test_what_others_could_have_written_is_compiled_again(anew):
-    assert compiled.library() is not None
-    (file,) = (anew / "cache").iterdir()
+def test_a_file_that_others_can_write_is_compiled_again(empty_cache):
+    assert native.library() is not None
+    (file,) = (empty_cache / "cache").iterdir()
     file.chmod(0o777)
-    with pytest.raises(PermissionError, match="not yours alone"):
-        compiled._loaded(file)
-    compiled.library.cache_clear()
-    assert isinstance(compiled.library(), ctypes.CDLL)
+    with pytest.raises(PermissionError, match="writable by other users"):
+        native._loaded(file)
+    native.library.cache_clear()
+    assert isinstance(native.library(), ctypes.CDLL)
     assert file.stat().st_mode & 0o777 == 0o755
 
 
 @needs_compiler
-def test_a_folder_that_cannot_be_written_is_no_error(anew, monkeypatch):
-    (anew / "file").write_text("")
-    monkeypatch.setenv("VHE_CACHE", str(anew / "file" / "cache"))
-    assert compiled.library() is None
+def test_without_a_writable_cache_torch_is_used(empty_cache, monkeypatch):
+    (empty_cache / "file").write_text("")
+    monkeypatch.setenv("VHE_CACHE", str(empty_cache / "file" / "cache"))
+    assert native.library() is None
 
 
 @needs_compiler
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_it_shares_the_threads_of_torch():
-    # a second runtime of OpenMP would have its threads wait beside torch's
+def test_native_code_and_torch_share_one_openmp_runtime():
+    # the idle threads of a second runtime would compete with those of torch
     with open("/proc/self/maps") as file:
         runtimes = {line.split()[-1] for line in file if "libgomp.so.1" in line}
     assert len(runtimes) <= 1

@@ -65,7 +65,7 @@ def make(network: TextNetwork, corpus: Corpus, pair_config: PairVHEConfig) -> Ma
 
 
 class Memory:
-    """A checkpoint that is kept in memory."""
+    """A checkpoint in memory."""
 
     seconds = 1e9
 

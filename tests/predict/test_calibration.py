@@ -1,4 +1,4 @@
-"""Calibration against slow computations and where it is delicate: separable and constant data."""
+"""Platt's fit and calibration errors against slow computations, with separable and constant data."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def platt_loss(weights, scores, labels) -> float:
     return np.sum(np.logaddexp(0, -logits) * target + np.logaddexp(0, logits) * (1 - target))
 
 
-def test_the_fit_finds_the_curve_the_labels_came_from():
+def test_the_fit_recovers_the_parameters_of_the_data():
     rng = np.random.default_rng(0)
     scores = rng.uniform(-1, 1, 200_000)
     labels = rng.random(len(scores)) < sigmoid(6 * scores - 2)
@@ -40,7 +40,7 @@ def test_the_fit_is_the_minimum_of_the_loss():
 
 
 @pytest.mark.parametrize("size", [2, 20, 2000])
-def test_separable_scores_have_a_finite_rising_fit(size):
+def test_separable_scores_have_a_finite_increasing_fit(size):
     labels = np.repeat([0, 1], size // 2)
     scores = np.linspace(-1, 1, size)
     a, b = fit_platt(scores, labels)
@@ -57,7 +57,7 @@ def test_separable_scores_have_a_finite_rising_fit(size):
         max_size=30,
     )
 )
-def test_no_data_break_the_fit(data):
+def test_the_fit_is_finite_and_no_worse_than_a_constant(data):
     scores, labels = np.array([s for s, _ in data]), np.array([y for _, y in data])
     a, b = fit_platt(scores, labels)
     assert np.isfinite([a, b]).all()
@@ -65,7 +65,7 @@ def test_no_data_break_the_fit(data):
     assert platt_loss((a, b), scores, labels) <= platt_loss(base, scores, labels) + 1e-6
 
 
-def test_the_unit_of_the_scores_does_not_matter():
+def test_the_scale_of_the_scores_does_not_matter():
     rng = np.random.default_rng(2)
     scores = rng.normal(size=300)
     labels = scores + rng.normal(size=300) > 0
@@ -75,13 +75,13 @@ def test_the_unit_of_the_scores_does_not_matter():
     assert scaled[1] == pytest.approx(b - 30 * a, rel=1e-4)
 
 
-def test_one_score_for_all_leaves_the_base_rate():
+def test_constant_scores_have_the_base_rate():
     a, b = fit_platt(np.full(300, 0.1), np.arange(300) < 100)
     assert a == 0
     assert sigmoid(np.array(b)) == pytest.approx(1 / 3, abs=0.01)
 
 
-def test_one_class_only_gives_a_probability_near_it():
+def test_a_single_class_has_a_probability_near_its_label():
     scores = np.linspace(0, 1, 50)
     for label in (0, 1):
         a, b = fit_platt(scores, np.full(50, label))
@@ -117,14 +117,14 @@ def test_calibrated_probabilities_have_a_small_error_and_others_do_not():
     assert expected_calibration_error(truth**3, labels) > 0.1
 
 
-def test_the_reliability_curve_leaves_empty_bins_out():
+def test_the_reliability_curve_omits_empty_bins():
     curve = reliability_curve(np.array([0.05, 0.15, 0.15, 1.0]), np.array([0, 1, 0, 1]))
     assert curve.probability == pytest.approx([0.05, 0.15, 1.0])
     assert curve.frequency == pytest.approx([0, 0.5, 1])
     assert curve.count.tolist() == [1, 2, 1]
 
 
-def test_a_weight_of_two_is_a_pair_that_comes_twice():
+def test_an_integer_weight_counts_a_pair_several_times():
     rng = np.random.default_rng(5)
     probabilities, labels = rng.random(200), rng.integers(2, size=200)
     weights = rng.integers(1, 4, size=200)
@@ -135,7 +135,7 @@ def test_a_weight_of_two_is_a_pair_that_comes_twice():
     )
 
 
-def test_curves_of_parts_pool_to_the_curve_of_all():
+def test_pooled_curves_of_parts_are_the_curve_of_the_whole():
     rng = np.random.default_rng(6)
     probabilities, labels = rng.random(300), rng.integers(2, size=300)
     parts = [reliability_curve(probabilities[k::3], labels[k::3]) for k in range(3)]
@@ -155,7 +155,7 @@ def test_curves_of_parts_pool_to_the_curve_of_all():
         ([1.5], [1], "outside 0 to 1"),
     ],
 )
-def test_what_is_wrong_with_the_data_is_said(values, labels, words):
+def test_invalid_data_are_refused(values, labels, words):
     with pytest.raises(VHEError, match=words):
         brier(np.array(values), np.array(labels))
     with pytest.raises(VHEError, match="bins is 0"):

@@ -1,16 +1,16 @@
-"""Likely links are the best of all pairs that are not linked, and repeats are left out."""
+"""The likeliest missing links of a network, without repetitions."""
 
 import numpy as np
 import pytest
 
 from vhe.data.network import TextNetwork
 from vhe.predict import suggest
+from vhe.predict.candidates import known_pairs, likely_links, without_repeats
 from vhe.predict.scoring import CosineMethod
-from vhe.predict.candidates import at_density, known_pairs, likely_links, without_repeats
 
 
 class Rows(CosineMethod):
-    """A model that is its embedding."""
+    """A model with a given embedding."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self.embedding_ = rows
@@ -21,7 +21,7 @@ class Rows(CosineMethod):
 
 
 class Pairwise:
-    """Text similarities that are given."""
+    """A method with given scores."""
 
     def __init__(self, similar: dict[tuple[int, int], float]) -> None:
         self.similar = similar
@@ -37,10 +37,10 @@ def network(n: int, links: np.ndarray) -> TextNetwork:
 
 @pytest.mark.parametrize("at_once", [7, 100, 10**6])
 @pytest.mark.parametrize("k", [1, 3])
-def test_the_best_of_all_pairs_without_a_link(
+def test_likely_links_are_the_best_missing_pairs(
     k: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(neighbours, "SCORES_AT_ONCE", at_once)
+    monkeypatch.setattr(suggest, "SCORES_AT_ONCE", at_once)
     rng = np.random.default_rng(0)
     n = 23
     whole = network(n, rng.integers(n, size=(60, 2)))
@@ -48,38 +48,45 @@ def test_the_best_of_all_pairs_without_a_link(
     pairs, probability = likely_links(model, whole, k)
 
     linked = {tuple(link) for link in whole.links.tolist()}
-    wanted = set()
+    expected = set()
     for i in range(n):
         others = [j for j in range(n) if j != i and (min(i, j), max(i, j)) not in linked]
         scores = model.score_matrix(np.array([i]), np.array(others))[0]
-        best = [others[place] for place in np.argsort(-scores)[:k]]
-        wanted |= {(min(i, j), max(i, j)) for j in best}
-    assert {tuple(pair) for pair in pairs.tolist()} == wanted
-    assert len(pairs) == len(wanted)
+        best = [others[position] for position in np.argsort(-scores)[:k]]
+        expected |= {(min(i, j), max(i, j)) for j in best}
+    assert {tuple(pair) for pair in pairs.tolist()} == expected
+    assert len(pairs) == len(expected)
     assert (np.diff(probability) <= 0).all()
     np.testing.assert_allclose(probability, model.probability_indices(*pairs.T))
 
 
+def test_likely_links_include_the_degree_bias() -> None:
+    model = Rows(np.eye(4))
+    model.degree_bias_ = np.array([0, 0, 0, 0.5], dtype=np.float32)
+    pairs, _ = likely_links(model, network(4, np.zeros((0, 2), dtype=np.int64)), 1)
+    assert {tuple(pair) for pair in pairs.tolist()} == {(0, 3), (1, 3), (2, 3)}
+
+
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_where_everything_is_linked_nothing_is_likely(n: int) -> None:
+def test_a_complete_graph_has_no_missing_links(n: int) -> None:
     whole = network(n, np.array([[i, j] for i in range(n) for j in range(i)]).reshape(-1, 2))
     pairs, probability = likely_links(Rows(np.eye(n)), whole, 3)
     assert pairs.shape == (0, 2)
     assert probability.shape == (0,)
 
 
-def test_repeats_are_left_out() -> None:
+def test_repetitions_are_omitted() -> None:
     ids = ["a.f", "b.f", "a.g", "a.h", "a.p", "a.q", "b.x", "b.y"]
     whole = TextNetwork(ids, ["text"] * 8, np.zeros((0, 2), dtype=np.int64))
     pairs = np.array([[0, 1], [2, 3], [2, 4], [4, 5], [0, 6], [1, 7]])
     same_text = Pairwise({(2, 3): 0.99})
-    # a.f - b.f: one name; a.g - a.h: one text; a.p - a.q: a.p has come already.
+    # a.f and b.f: the same name; a.g and a.h: the same text; a.p and a.q: a.p occurred before
     assert without_repeats(whole, pairs, same_text, 9).tolist() == [2, 4, 5]
     assert without_repeats(whole, pairs, same_text, 2).tolist() == [2, 4]
     assert without_repeats(whole, pairs[:0], same_text, 2).tolist() == []
 
 
-def test_no_two_labels_have_all_the_pairs() -> None:
+def test_two_labels_have_at_most_two_pairs() -> None:
     n = 12
     labels = ["x"] * 8 + ["y"] * 4
     whole = TextNetwork([f"v{i}" for i in range(n)], ["t"] * n, np.zeros((0, 2), int), labels)
@@ -92,12 +99,3 @@ def test_known_pairs_in_either_direction() -> None:
     pairs = np.array([[1, 3], [2, 0], [1, 2], [3, 1]])
     assert known_pairs(known, pairs, 4).tolist() == [True, True, False, True]
     assert known_pairs(known[:0], pairs, 4).tolist() == [False] * 4
-
-
-def test_probability_at_a_density_is_bayes_rule() -> None:
-    rng = np.random.default_rng(0)
-    evenly = rng.uniform(size=9)
-    odds = evenly / (1 - evenly) * (0.01 / 0.99)
-    np.testing.assert_allclose(at_density(evenly, 0.01), odds / (1 + odds))
-    np.testing.assert_allclose(at_density(evenly, 0.5), evenly)
-    assert at_density(np.array([0.0, 1.0]), 0.01).tolist() == [0, 1]

@@ -1,4 +1,4 @@
-"""PackedTokens on the map: the same for the same seed, near each other for vertices that are alike."""
+"""Layouts: reproducible, and with similar vertices near each other."""
 
 import sys
 
@@ -9,7 +9,7 @@ from vhe.predict.layout import layout
 
 
 def clusters(seed: int, each: int = 40, dimensions: int = 12) -> tuple[np.ndarray, np.ndarray]:
-    """Three bundles of directions, their rows of very different lengths."""
+    """Three clusters of directions; the lengths of the rows differ greatly."""
     rng = np.random.default_rng(seed)
     centres = 4 * np.eye(3, dimensions)
     group = np.repeat(np.arange(3), each)
@@ -19,7 +19,7 @@ def clusters(seed: int, each: int = 40, dimensions: int = 12) -> tuple[np.ndarra
 
 @pytest.fixture(params=["openTSNE", "scikit-learn"])
 def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with openTSNE, and as if it were not installed."""
+    """Run a test with openTSNE, and without it."""
     if request.param == "openTSNE":
         pytest.importorskip("openTSNE")
     else:
@@ -28,7 +28,7 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
-def test_alike_vertices_stand_together(either: str) -> None:
+def test_similar_vertices_are_near_each_other(either: str) -> None:
     rows, group = clusters(0)
     points = layout(rows, seed=0)
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
@@ -38,7 +38,7 @@ def test_alike_vertices_stand_together(either: str) -> None:
     assert apart[group[:, None] == group].min() < apart[group[:, None] != group].min()
 
 
-def test_the_same_seed_gives_the_same_places(either: str) -> None:
+def test_the_same_seed_gives_the_same_layout(either: str) -> None:
     rows, _ = clusters(1)
     first = layout(rows, seed=3)
     np.random.default_rng().random(5)

@@ -7,7 +7,14 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from vhe.data.text import Corpus, tokenize
-from vhe.text.lsa import WORD_SCALE, lsa_word_vectors, mean_words, word_counts
+from vhe.text.lsa import (
+    WORD_SCALE,
+    damped_counts,
+    lsa_word_vectors,
+    mean_words,
+    random_word_vectors,
+    word_counts,
+)
 
 TEXTS = [
     "cats purr and cats sleep",
@@ -36,7 +43,23 @@ def test_word_counts_are_those_of_a_counter(small):
         assert row.tolist() == [counted[word] for word in small.vocabulary]
 
 
-def test_counting_leaves_the_corpus_as_it_was(small):
+def test_damped_counts_grow_with_the_logarithm(small):
+    counts, damped = word_counts(small).toarray(), damped_counts(small).toarray()
+    expected = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0)
+    assert damped == pytest.approx(expected, abs=1e-6)
+
+
+def test_random_word_vectors():
+    found = random_word_vectors(500, 20, seed=1)
+    assert found.dtype == np.float32
+    assert found.shape == (500, 20)
+    assert found.std() == pytest.approx(WORD_SCALE, rel=0.03)
+    assert found.mean() == pytest.approx(0, abs=0.01)
+    assert np.array_equal(found, random_word_vectors(500, 20, seed=1))
+    assert not np.array_equal(found, random_word_vectors(500, 20, seed=2))
+
+
+def test_counting_does_not_change_the_corpus(small):
     tokens, offsets = small.tokens.copy(), small.offsets.copy()
     word_counts(small)
     lsa_word_vectors(small, 3, 0)
@@ -45,7 +68,7 @@ def test_counting_leaves_the_corpus_as_it_was(small):
 
 
 def sklearn_vectors(corpus, dim):
-    """Right singular vectors of scikit-learn's TF-IDF times the idf, centred, one scale."""
+    """Right singular vectors of scikit-learn's TF-IDF times the idf, centred and scaled."""
     vectorizer = TfidfVectorizer(
         tokenizer=tokenize, token_pattern=None, vocabulary=corpus.vocabulary, sublinear_tf=True
     )
@@ -64,13 +87,13 @@ def test_word_vectors_are_the_lsa_of_tfidf(small, dim):
     assert found * signs == pytest.approx(expected, abs=2e-5)
 
 
-def test_word_vectors_are_centred_and_have_one_scale(small):
+def test_word_vectors_are_centred_and_scaled(small):
     found = lsa_word_vectors(small, 5, seed=0)
     assert found.mean(axis=0) == pytest.approx(np.zeros(5), abs=1e-6)
     assert found.std() == pytest.approx(WORD_SCALE, rel=1e-5)
 
 
-def test_dimensions_that_the_corpus_does_not_have_are_zero(small):
+def test_dimensions_beyond_the_rank_are_zero(small):
     rank = min(len(TEXTS), len(small.vocabulary))
     found = lsa_word_vectors(small, 40, seed=0)
     assert found.shape == (len(small.vocabulary), 40)
@@ -79,12 +102,12 @@ def test_dimensions_that_the_corpus_does_not_have_are_zero(small):
     assert found[:, :rank].std() == pytest.approx(WORD_SCALE, rel=1e-5)
 
 
-def test_word_vectors_are_a_function_of_corpus_and_seed(small):
+def test_the_same_seed_gives_the_same_word_vectors(small):
     assert np.array_equal(lsa_word_vectors(small, 4, 3), lsa_word_vectors(small, 4, 3))
 
 
 @pytest.mark.parametrize("texts", [["", ""], ["a"], ["a", "a a", ""], ["a b", "a b"]])
-def test_word_vectors_of_hardly_any_words_are_finite(texts):
+def test_word_vectors_of_very_few_words_are_finite(texts):
     corpus = Corpus.build(texts, min_count=1)
     vectors = lsa_word_vectors(corpus, 4, 0)
     assert vectors.shape == (len(corpus.vocabulary), 4)
@@ -92,7 +115,7 @@ def test_word_vectors_of_hardly_any_words_are_finite(texts):
     assert np.isfinite(mean_words(corpus, vectors)).all()
 
 
-def test_the_mean_word_of_a_text(small):
+def test_the_mean_word_vector_of_each_text(small):
     vectors = np.random.default_rng(0).normal(size=(len(small.vocabulary), 3)).astype(np.float32)
     found = mean_words(small, vectors)
     number = {word: k for k, word in enumerate(small.vocabulary)}

@@ -44,8 +44,10 @@ LOG_VARIANCE = -20.0  # these vectors are points
 
 @dataclass(frozen=True, kw_only=True)
 class CANEObjective:
-    """Weights of the objective beside L_ss; the defaults are CANE's on Cora and Zhihu (on HepTh
-    it has .7, .2, .2). ``word_dropout`` is the fraction of words that are masked in each step.
+    """Weights of the other terms relative to L_ss.
+
+    The defaults are CANE's on Cora and Zhihu (on HepTh it has .7, .2, .2). ``word_dropout`` is the
+    fraction of words that are masked in each step.
 
     ``layer_pace`` is the learning rate of the layers relative to that of words and structure.
     Layers, which start where they preserve what the words say, fit the few links of a network long

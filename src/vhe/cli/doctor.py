@@ -12,6 +12,7 @@ from typing import Any
 
 from vhe import __version__
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
+from vhe.runtime.messages import counted
 
 CORE = (
     "torch",
@@ -167,7 +168,7 @@ def _print(report: dict[str, Any]) -> None:
     ]
     if torch := report["torch"]:
         rows += [
-            ("device", f"{torch['device']}, {torch['threads']} threads"),
+            ("device", f"{torch['device']}, {counted(torch['threads'], 'thread')}"),
             (
                 "native kernels",
                 "loaded" if torch["native_kernels"] else "not available (pure torch)",

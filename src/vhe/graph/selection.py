@@ -26,7 +26,7 @@ LINK_STRENGTHS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)  # the default first
 TEXT_KNN_WEIGHTS = (2.0, 0.0, 1.0, 4.0)
 ENOUGH_LINKS = 256  # held-out links beyond which no further fold is used
 MOST_FOLDS = 6
-BEST_SHARE = 0.03  # the share of vertices above a partner counts as no less than this
+BEST_SHARE = 0.3  # added to the share of vertices above a partner, so that no rank dominates
 
 
 def choose_weights(

@@ -42,8 +42,9 @@ def pool(words: Tensor, texts: Sequence[Tensor], how: str) -> Tensor:
 def _distinct_words(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Number of distinct words of each text (batch, L), the words, and their weights."""
     ordered = np.sort(tokens, axis=1)
-    changes = ordered[:, 1:] != ordered[:, :-1]
-    first = np.flatnonzero(np.pad(changes, ((0, 0), (1, 0)), constant_values=True))
+    is_first = np.ones(tokens.shape, dtype=bool)
+    is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.flatnonzero(is_first)
     count = np.diff(first, append=tokens.size)
     word = ordered.ravel()[first]
     first, count, word = (array[word != PADDING] for array in (first, count, word))

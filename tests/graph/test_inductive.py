@@ -1,0 +1,157 @@
+"""New vertices against the dense posterior of the grown graph with the other codes fixed."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from vhe.data.network import TextNetwork
+from vhe.data.text import Corpus
+from vhe.estimators import VHE
+from vhe.graph import inductive
+from vhe.graph.inductive import embed_new, extended, text_directions
+from vhe.graph.model import GraphModel
+from vhe.graph.neighbours import NEIGHBOURS
+from vhe.text.codes import CENTRE_SHARE, EMPTY_CENTRE
+
+NO_LINKS = np.zeros((0, 2), dtype=np.int64)
+
+
+def naive_code(corpus: Corpus, k: int, words: np.ndarray) -> np.ndarray:
+    """√d u / ‖u‖ with damped counts, before it is centred."""
+    tokens = corpus.tokens[corpus.offsets[k] : corpus.offsets[k + 1]].tolist()
+    total = sum(((1 + np.log(tokens.count(t))) * words[t] for t in set(tokens)), np.zeros(16))
+    return total * 4 / np.linalg.norm(total) if tokens else total
+
+
+def encoded(model: VHE, texts: list[str]) -> Corpus:
+    return Corpus.encode(texts, model.vocabulary_, max_words=16)
+
+
+@pytest.fixture(scope="module")
+def links_only(new: Callable[..., VHE], network: TextNetwork) -> VHE:
+    return new(text_knn_weight=0.0, link_strength=1.5).fit(network)
+
+
+@pytest.mark.parametrize("vertex", [0, 7, 33])
+def test_a_vertex_that_is_added_again_has_its_row_of_the_solution(
+    links_only: VHE, vertex: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The posterior of one vertex given all others is its row of the solved system."""
+    monkeypatch.setattr(inductive, "NEW_TEXT_KNN_WEIGHT", 0.0)
+    graph, corpus = links_only._graph, links_only._corpus
+    links, degrees = links_only.network_.links, links_only.network_.degrees.copy()
+    partners = links[(links == vertex).any(axis=1)].sum(axis=1) - vertex
+    degrees[partners] -= 1  # the vertex is not there yet
+    known = np.column_stack([np.full(len(partners), 60), partners])
+    found = embed_new(
+        graph, text_directions(graph, corpus), degrees, corpus.select(np.array([vertex])), known
+    )
+    np.testing.assert_allclose(found.mean[0], graph.mean[vertex], rtol=1e-3, atol=2e-3)
+    assert found.precision[0] == pytest.approx(graph.precision[vertex], rel=1e-5)
+    assert found.diagonal[0] == pytest.approx(graph.diagonal[vertex], rel=1e-5)
+    assert found.variance[0] == pytest.approx(1 / graph.diagonal[vertex], rel=1e-5)
+
+
+def test_linked_new_vertices_against_a_dense_system(fitted: VHE) -> None:
+    graph, corpus, n = fitted._graph, fitted._corpus, 60
+    texts = encoded(fitted, ["t0w1 t0w2", "t0w3 common1 common2 t0w3", "t2w2", "", "common3"])
+    k = len(texts)
+    known = np.array([[n, 0], [n, n + 1], [n + 1, n + 2], [n + 1, 7], [n + 3, 9]])
+    degrees = fitted.network_.degrees
+    found = embed_new(graph, text_directions(graph, corpus), degrees, texts, known)
+
+    raw = np.stack([naive_code(corpus, v, graph.words) for v in range(n)])
+    new = np.stack([naive_code(texts, v, graph.words) for v in range(k)])
+    centre = raw.mean(axis=0)  # no text of the fit is empty
+    np.testing.assert_allclose(graph.centre, centre, atol=1e-5)
+    degree = np.append(degrees, np.zeros(k))
+    np.add.at(degree, known.ravel(), 1)
+    matrix, right = np.zeros((k, k)), np.zeros((k, 16))
+    precision = np.sqrt(1 + texts.lengths) / np.exp(np.log1p(corpus.lengths).mean() / 2)
+    for v in range(k):
+        empty = texts.lengths[v] == 0
+        share = EMPTY_CENTRE if empty else -CENTRE_SHARE
+        matrix[v, v] += precision[v]
+        right[v] += precision[v] * (new[v] + share * centre)
+        a, b = new[v] - centre, raw - centre
+        cosine = b @ a / np.linalg.norm(b, axis=1) / np.linalg.norm(a)
+        for j in np.argsort(-cosine)[:NEIGHBOURS] if not empty else ():
+            weight = inductive.NEW_TEXT_KNN_WEIGHT * max(cosine[j], 0) / (NEIGHBOURS + 1)
+            matrix[v, v] += weight
+            right[v] += weight * graph.mean[j]
+    for i, j in known:
+        strength = graph.link_strength * ((degree[i] + 1) * (degree[j] + 1)) ** -0.25
+        matrix[i - n, i - n] += strength
+        if j >= n:
+            matrix[j - n, j - n] += strength
+            matrix[i - n, j - n] -= strength
+            matrix[j - n, i - n] -= strength
+        else:
+            right[i - n] += strength * graph.mean[j]
+    np.testing.assert_allclose(found.mean, np.linalg.solve(matrix, right), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found.diagonal, np.diag(matrix), rtol=1e-4)
+    np.testing.assert_allclose(found.variance, 1 / np.diag(matrix), rtol=1e-4)
+    np.testing.assert_allclose(found.precision, precision, rtol=1e-5)
+
+
+def test_the_order_of_the_ends_of_a_link_does_not_matter(fitted: VHE) -> None:
+    graph, degrees = fitted._graph, fitted.network_.degrees
+    directions = text_directions(graph, fitted._corpus)
+    texts = encoded(fitted, ["t0w1 t0w2", "t2w2"])
+    links = np.array([[60, 3], [61, 60]])
+    one = embed_new(graph, directions, degrees, texts, links)
+    other = embed_new(graph, directions, degrees, texts, links[:, ::-1].copy())
+    np.testing.assert_allclose(one.mean, other.mean, atol=1e-6)
+
+
+def test_directions_are_centred_codes_of_unit_length(fitted: VHE) -> None:
+    graph = fitted._graph
+    texts = encoded(fitted, ["t0w1 t0w2 t0w2", "", "common1"])
+    found = text_directions(graph, texts)
+    for k in (0, 2):
+        centred = naive_code(texts, k, graph.words) - graph.centre
+        np.testing.assert_allclose(found[k], centred / np.linalg.norm(centred), atol=1e-5)
+    assert not found[1].any()
+
+
+def test_many_new_texts_are_compared_in_parts(fitted: VHE, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, degrees = fitted._graph, fitted.network_.degrees
+    directions = text_directions(graph, fitted._corpus)
+    whole = embed_new(graph, directions, degrees, fitted._corpus, NO_LINKS)
+    split = np.array_split
+    parts: list[int] = []
+
+    def smaller(rows: np.ndarray, count: int) -> list[np.ndarray]:
+        parts.append(count)
+        return split(rows, 7)
+
+    monkeypatch.setattr(inductive.np, "array_split", smaller)
+    again = embed_new(graph, directions, degrees, fitted._corpus, NO_LINKS)
+    assert parts == [1]
+    np.testing.assert_allclose(again.mean, whole.mean, atol=1e-5)
+
+
+def test_no_new_texts(fitted: VHE) -> None:
+    graph = fitted._graph
+    directions = text_directions(graph, fitted._corpus)
+    degrees = fitted.network_.degrees
+    found = embed_new(graph, directions, degrees, encoded(fitted, []), NO_LINKS)
+    assert found.mean.shape == (0, 16)
+    assert found.variance.shape == found.precision.shape == found.diagonal.shape == (0,)
+
+
+def test_an_extended_model_has_the_new_rows_last(fitted: VHE) -> None:
+    graph = fitted._graph
+    directions = text_directions(graph, fitted._corpus)
+    texts = encoded(fitted, ["t0w1", "t1w1"])
+    found = embed_new(graph, directions, fitted.network_.degrees, texts, NO_LINKS)
+    grown = extended(graph, found)
+    assert isinstance(grown, GraphModel)
+    for name in ("mean", "variance", "precision", "diagonal"):
+        rows = getattr(grown, name)
+        np.testing.assert_array_equal(rows[:60], getattr(graph, name))
+        np.testing.assert_array_equal(rows[60:], getattr(found, name))
+    assert grown.words is graph.words
+    np.testing.assert_allclose(grown.own_share[60:], found.precision / found.diagonal)
+    assert len(graph.mean) == 60
