@@ -1,9 +1,9 @@
-"""Draw the pictures of the documents: what the product makes of See Also, and how VHE works.
+"""Draw the pictures of the documentation: results on See Also, and diagrams of both models.
 
     .venv/bin/python docs/pictures.py demo/model
 
-takes the model that `make demo` wrote. The same model gives the same pictures. Playwright and
-chromium are needed for the one that is a page (`explain.png`).
+uses the model that `make demo` wrote. The same model gives the same pictures. `explain.png` is a
+screenshot and needs Playwright and chromium.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import vhe
 from vhe.data.text import tokenize
 from vhe.evaluation.drawing import COLOURS, INK, drawing
 from vhe.graph.prior import GraphPrior
-from vhe.web.atlas import place, write_map
+from vhe.web.map_files import map_coordinates, write_map
 
 IMAGES = Path(__file__).parent / "images"
-PAIR = ("networkx.bfs_tree", "networkx.dfs_edges")  # a link that is not in their See Also
+PAIR = ("networkx.bfs_tree", "networkx.dfs_edges")  # not linked in the network
 LINES: Any = {"colors": COLOURS[0], "linestyles": "solid"}
-WIDTH = 1280  # dots of a picture that is not drawn in lines
+WIDTH = 1280  # pixels of a raster image
 
 
 def small_png(source: Path, target: Path) -> None:
-    """The picture at a size for a page, with as many colours as it needs."""
+    """Scale an image down to `WIDTH` and reduce its colours."""
     from PIL import Image
 
     picture = Image.open(source).convert("RGB")
@@ -39,14 +39,14 @@ def small_png(source: Path, target: Path) -> None:
 
 
 def draw_map(model: vhe.VHE) -> None:
-    """What `vhe map demo/model --out map.png` draws."""
+    """The output of `vhe map demo/model --out map.png`."""
     with tempfile.TemporaryDirectory() as folder:
-        write_map(Path(folder) / "map.png", model, place(model))
+        write_map(Path(folder) / "map.png", model, map_coordinates(model, seed=0))
         small_png(Path(folder) / "map.png", IMAGES / "map.png")
 
 
 def draw_explanation(model: vhe.VHE) -> None:
-    """What `vhe explain demo/model A B --html link.html` writes, as a browser shows it."""
+    """A screenshot of the output of `vhe explain demo/model A B --html link.html`."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -73,7 +73,7 @@ def draw_priors() -> None:
 
 
 def draw_alignment(model: vhe.VHE) -> None:
-    """M of two texts as a heat map: what the kernels of the alignment slide over."""
+    """M of two texts as a heat map: the input of the alignment kernels."""
     network, words = model.network_, 14
     known = set(model._corpus.vocabulary)
     tokens, spelling = [], []
@@ -82,11 +82,10 @@ def draw_alignment(model: vhe.VHE) -> None:
         tokens.append(model._corpus.tokens[start : start + words].astype(np.int64))
         read = [w for w in tokenize(network.texts[vertex]) if w in known]
         spelling.append(read[:words])
-    with torch.no_grad():
-        x_i, x_j = (model._model.words(torch.from_numpy(t)) for t in tokens)
+    x_i, x_j = (model._graph.words[t] for t in tokens)
     with drawing(IMAGES / "alignment.svg", (7.5, 4.4)) as (axes,):
         axes.grid(visible=False)
-        axes.imshow((x_i @ x_j.T).numpy(), cmap="Blues", aspect="auto")
+        axes.imshow(x_i @ x_j.T, cmap="Blues", aspect="auto")
         axes.set_xticks(range(words), spelling[1], rotation=60, ha="right")
         axes.set_yticks(range(words), spelling[0])
         axes.set_xlabel(f"$x_j$ · {PAIR[1]}")
@@ -94,17 +93,17 @@ def draw_alignment(model: vhe.VHE) -> None:
 
 
 def draw_model() -> None:
-    """The graph of the model: from two texts to a posterior, and back."""
-    boxes = {  # place of the middle, and what it says
+    """The parts of the pair model, from two texts to the ELBO."""
+    boxes = {  # label, and coordinates of the centre
         "text i": (0.8, 3.4),
         "text j": (0.8, 1.2),
         "alignment\nalignment.py": (2.7, 2.3),
-        "structure h\ngraph_prior.py": (2.7, 0.5),
+        "structure h\nmodel.py": (2.7, 0.5),
         "integrator\nintegrator.py": (4.7, 2.3),
         "q₁, q₀, π\nhomophily.py": (6.7, 2.3),
         "decoder\ndecoder.py": (8.7, 3.4),
         "priors p₁, p₀\nhomophily.py": (8.7, 1.2),
-        "the bound\nelbo.py": (10.6, 2.3),
+        "ELBO\nelbo.py": (10.6, 2.3),
     }
     arrows = [(0, 2), (1, 2), (2, 4), (3, 4), (4, 5), (5, 6), (5, 7), (6, 8), (7, 8)]
     with drawing(IMAGES / "model.svg", (7.5, 2.7)) as (axes,):
@@ -124,16 +123,16 @@ def draw_model() -> None:
 
 
 def draw_joint() -> None:
-    """The covariance of all codes under the prior of a whole graph: two groups and a bridge."""
+    """The posterior covariance of all codes of a graph: two groups and a bridge."""
     groups = [(i, j) for start in (0, 4) for i in range(start, start + 4) for j in range(i)]
     links = np.array([(i, j) for i, j in groups if i // 4 == j // 4] + [(3, 4)])
-    coupling = GraphPrior(links, np.full(8, 10)).coupling()
-    covariance = coupling.solve(torch.eye(8), rounds=30).numpy()
+    posterior = GraphPrior(links, np.full(8, 10), link_strength=2.0).posterior()
+    covariance = posterior.solve(torch.eye(8), 30).numpy()
     with drawing(IMAGES / "joint.svg", (7.5, 3), panels=2, columns=2) as (graph, heat):
         angle = np.arange(4) * np.pi / 2
         x = np.concatenate([np.cos(angle) - 1.7, -np.cos(angle[::-1] + np.pi / 2) + 1.7])
         y = np.concatenate([np.sin(angle), np.sin(angle)])
-        x[[0, 3]], y[[0, 3]] = x[[3, 0]], y[[3, 0]]  # vertex 3 looks at the other group
+        x[[0, 3]], y[[0, 3]] = x[[3, 0]], y[[3, 0]]  # vertex 3 faces the other group
         right = np.argmin(x[4:]) + 4
         x[[4, right]], y[[4, right]] = x[[right, 4]], y[[right, 4]]
         for i, j in links:
@@ -154,7 +153,7 @@ def draw_joint() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit(f"usage: {sys.argv[0]} MODEL, the folder that make demo wrote: demo/model")
+        sys.exit(f"usage: {sys.argv[0]} MODEL (the model folder of make demo: demo/model)")
     IMAGES.mkdir(exist_ok=True)
     fitted = vhe.VHE.load(sys.argv[1])
     draw_priors()

@@ -1,161 +1,168 @@
-"""The settings: their defaults, their checks, and every way they come in."""
+"""The settings of both estimators: their defaults, their checks, and all ways to give them."""
 
 import dataclasses
 import json
 import math
 import typing
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vhe.config import VHEConfig
+from vhe.config import PairVHEConfig, Settings, VHEConfig
 from vhe.errors import VHEError
 
-FIELDS = {f.name: f for f in dataclasses.fields(VHEConfig)}
+CONFIGS: list[type[Settings]] = [VHEConfig, PairVHEConfig]
+FIELDS = {(cls, f.name): f for cls in CONFIGS for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS)
-def test_every_setting_says_what_it_is_and_allows_its_default(field):
+@pytest.mark.parametrize(
+    ("cls", "name"), FIELDS, ids=[f"{cls.__name__}-{name}" for cls, name in FIELDS]
+)
+def test_every_setting_has_a_help_text_and_a_valid_default(cls: Any, name: str) -> None:
+    field = FIELDS[cls, name]
     assert field.metadata["help"]
-    assert field.metadata["wanted"]
+    assert field.metadata["expected"]
     assert field.metadata["check"](field.default)
-    assert getattr(VHEConfig(), field.name) == field.default
+    assert getattr(cls(), name) == field.default
+    assert cls.field(name) is field
 
 
-def test_the_paper_is_the_paper():
-    paper = VHEConfig.paper()
+def test_the_settings_of_the_paper() -> None:
+    paper = PairVHEConfig.paper()
     assert (paper.homophily, paper.alpha, paper.learning_rate) == (0.99, 0.2, 1e-4)
     assert (paper.kernels, paper.kernel_width) == (200, 5)
     assert (paper.word_dim, paper.structure_dim, paper.latent_dim) == (100, 100, 200)
     assert (paper.structure, paper.link_posterior, paper.decoder) == ("learned", "mlp", "gaussian")
     assert (paper.target, paper.fixed_target, paper.precision) == ("max", False, 1)
+    assert (paper.word_init, paper.structure_rate) == ("random", 1e-4)
     assert not paper.residual
     assert not paper.shared_posterior
+    assert not paper.decay
     assert paper.pi0 is None  # the density of the network
-    assert paper.link_weight == 0
+    assert paper.link_weight == paper.near_pairs == paper.degree_weight == paper.warmup == 0
 
 
-def test_settings_cannot_be_changed_but_replaced():
-    config = VHEConfig()
+def test_settings_are_immutable_and_can_be_replaced() -> None:
+    config = PairVHEConfig()
     with pytest.raises(dataclasses.FrozenInstanceError):
-        config.homophily = 0.5
+        config.homophily = 0.5  # type: ignore[misc]
     changed = config.replace(homophily=0.5, steps=3)
     assert (changed.homophily, changed.steps) == (0.5, 3)
-    assert config == VHEConfig() != changed
-    assert hash(config) == hash(VHEConfig())
+    assert config == PairVHEConfig() != changed
+    assert hash(config) == hash(PairVHEConfig())
 
 
-WRONG = [
-    ("homophily", 1.0),
-    ("homophily", -0.1),
-    ("homophily", math.nan),
-    ("homophily", "0.9"),
-    ("homophily", None),
-    ("pi0", 0.0),
-    ("pi0", 1.0),
-    ("kernel_width", 4),
-    ("kernel_width", 0),
-    ("kernel_width", -1),
-    ("word_dim", 0),
-    ("word_dim", 3.0),
-    ("word_dim", True),
-    ("max_words", 0),
-    ("steps", -1),
-    ("epochs", -0.5),
-    ("epochs", math.inf),
-    ("precision", 0.0),
-    ("precision", math.inf),
-    ("learning_rate", 0.0),
-    ("alpha", 1.1),
-    ("alpha", -0.1),
-    ("validation", 0.6),
-    ("negatives", 0),
-    ("link_weight", -1.0),
-    ("structure", "graph"),
-    ("structure", None),
-    ("decoder", "poisson"),
-    ("target", 3),
-    ("residual", 1),
-    ("residual", "true"),
-    ("fixed_target", None),
-]
+WRONG: list[tuple[type[Settings], str, Any]] = [
+    *((VHEConfig, name, value) for name, value in [
+        ("latent_dim", 0), ("latent_dim", 3.0), ("latent_dim", True), ("max_words", 0),
+        ("min_count", 0), ("word_init", "glove"), ("word_init", None), ("link_strength", -1.0),
+        ("link_strength", math.inf), ("link_strength", math.nan), ("link_strength", "1"),
+        ("text_knn_weight", -0.5), ("degree_weight", -0.1), ("learning_rate", 0.0),
+        ("learning_rate", math.inf), ("step_links", 0), ("max_steps", -1), ("validation", 0.6),
+        ("validation", -0.1), ("validate_every", 0), ("patience", 0),
+    ]),
+    *((PairVHEConfig, name, value) for name, value in [
+        ("homophily", 1.0), ("homophily", -0.1), ("homophily", math.nan), ("homophily", "0.9"),
+        ("homophily", None), ("pi0", 0.0), ("pi0", 1.0), ("kernel_width", 4), ("kernel_width", 0),
+        ("kernel_width", -1), ("word_dim", 0), ("word_dim", 3.0), ("word_dim", True),
+        ("max_words", 0), ("steps", -1), ("epochs", -0.5), ("epochs", math.inf),
+        ("precision", 0.0), ("precision", math.inf), ("learning_rate", 0.0),
+        ("structure_rate", -1.0), ("alpha", 1.1), ("alpha", -0.1), ("validation", 0.6),
+        ("negatives", 0), ("near_pairs", -1), ("warmup", -1), ("decay", 1), ("contexts", 0),
+        ("link_weight", -1.0), ("structure", "graph"), ("structure", None),
+        ("decoder", "poisson"), ("target", 3), ("residual", 1), ("residual", "true"),
+        ("fixed_target", None), ("degree_weight", -0.1),
+    ]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value"), WRONG)
-def test_a_wrong_value_is_named_with_what_is_right(name, value):
-    wanted = FIELDS[name].metadata["wanted"]
-    for make in (VHEConfig, VHEConfig().replace, lambda **kw: VHEConfig.from_dict(kw)):
+@pytest.mark.parametrize(("cls", "name", "value"), WRONG)
+def test_a_wrong_value_is_refused_with_what_is_expected(cls: Any, name: str, value: Any) -> None:
+    expected = FIELDS[cls, name].metadata["expected"]
+    for make in (cls, cls().replace, lambda **settings: cls.from_dict(settings)):
         with pytest.raises(VHEError) as error:
             make(**{name: value})
-        assert str(error.value) == f"{name} is {value!r}, but it has to be {wanted}"
+        assert str(error.value) == f"{name} is {value!r}, but must be {expected}"
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("cls", "name", "value"),
     [
-        ("homophily", 0.0),
-        ("pi0", 0.5),
-        ("kernel_width", 1),
-        ("steps", 0),
-        ("epochs", 0.0),
-        ("alpha", 0.0),
-        ("alpha", 1.0),
-        ("validation", 0.5),
-        ("link_weight", 0.0),
-        ("word_init", "random"),
+        (VHEConfig, "link_strength", 0.0),
+        (VHEConfig, "text_knn_weight", 0.0),
+        (VHEConfig, "degree_weight", 0.0),
+        (VHEConfig, "max_steps", 0),
+        (VHEConfig, "validation", 0.5),
+        (VHEConfig, "validation", 0.0),
+        (PairVHEConfig, "homophily", 0.0),
+        (PairVHEConfig, "pi0", 0.5),
+        (PairVHEConfig, "kernel_width", 1),
+        (PairVHEConfig, "steps", 0),
+        (PairVHEConfig, "epochs", 0.0),
+        (PairVHEConfig, "alpha", 0.0),
+        (PairVHEConfig, "alpha", 1.0),
+        (PairVHEConfig, "near_pairs", 0),
+        (PairVHEConfig, "warmup", 0),
+        (PairVHEConfig, "link_weight", 0.0),
+        (PairVHEConfig, "word_init", "random"),
     ],
 )
-def test_the_ends_of_a_range_are_allowed(name, value):
-    assert getattr(VHEConfig(**{name: value}), name) == value
+def test_the_limits_of_a_range_are_valid(cls: Any, name: str, value: Any) -> None:
+    assert getattr(cls(**{name: value}), name) == value
 
 
 @given(st.floats())
-def test_homophily_is_a_number_from_zero_up_to_one(value):
+def test_homophily_is_at_least_0_and_less_than_1(value: float) -> None:
     if 0 <= value < 1:
-        assert VHEConfig(homophily=value).homophily == value
+        assert PairVHEConfig(homophily=value).homophily == value
     else:
         with pytest.raises(VHEError):
-            VHEConfig(homophily=value)
+            PairVHEConfig(homophily=value)
 
 
-def test_a_whole_number_stands_for_a_real_one():
-    config = VHEConfig(precision=2, homophily=0)
+def test_an_integer_is_accepted_for_a_float() -> None:
+    config = PairVHEConfig(precision=2, homophily=0)
     assert (config.precision, config.homophily) == (2.0, 0.0)
     assert isinstance(config.precision, float)
     assert isinstance(config.homophily, float)
+    assert isinstance(VHEConfig(link_strength=2).link_strength, float)
     with pytest.raises(VHEError, match="precision is True"):
-        VHEConfig(precision=True)
+        PairVHEConfig(precision=True)
 
 
-def test_every_value_has_the_type_of_its_annotation():
-    hints = typing.get_type_hints(VHEConfig)
-    for config in (VHEConfig(), VHEConfig.paper()):
-        for name, hint in hints.items():
-            value = getattr(config, name)
-            if hint in (int, float, bool):
-                assert type(value) is hint
-            elif typing.get_origin(hint) is typing.Literal:
-                assert value in typing.get_args(hint)
+@pytest.mark.parametrize("config", [VHEConfig(), PairVHEConfig(), PairVHEConfig.paper()])
+def test_every_value_has_the_type_of_its_annotation(config: Settings) -> None:
+    for name, hint in typing.get_type_hints(type(config)).items():
+        value = getattr(config, name)
+        if hint in (int, float, bool):
+            assert type(value) is hint
+        elif typing.get_origin(hint) is typing.Literal:
+            assert value in typing.get_args(hint)
+        else:
+            assert value is None or type(value) is float
+
+
+EQUAL = {"word_dim": 100, "latent_dim": 100, "structure_dim": 100}
 
 
 @pytest.mark.parametrize(
-    ("changes", "unequal"),
+    ("changes", "message"),
     [
         ({"latent_dim": 50}, "latent_dim is 50"),
         ({"structure_dim": 50}, "structure_dim is 50"),
         ({"structure": "learned", "structure_dim": 50}, "structure_dim is 50"),
-        ({"residual": False, "structure_dim": 50}, "structure_dim is 50"),
         ({"structure": "none", "latent_dim": 50}, "latent_dim is 50"),
     ],
 )
-def test_sizes_that_are_added_have_to_be_equal(changes, unequal):
-    equal = {"word_dim": 100, "latent_dim": 100, "structure_dim": 100}
-    VHEConfig(**equal)
+def test_dimensions_that_are_added_must_be_equal(changes: dict[str, Any], message: str) -> None:
+    PairVHEConfig(**EQUAL)
     with pytest.raises(VHEError) as error:
-        VHEConfig(**equal | changes)
-    assert unequal in str(error.value)
+        PairVHEConfig(**EQUAL | changes)
+    assert message in str(error.value)
     assert "word_dim is 100" in str(error.value)
+    assert str(error.value).endswith("but they must be equal with residual=true")
 
 
 @pytest.mark.parametrize(
@@ -167,89 +174,102 @@ def test_sizes_that_are_added_have_to_be_equal(changes, unequal):
         {"word_dim": 30, "latent_dim": 30, "structure_dim": 30},
     ],
 )
-def test_sizes_that_are_not_added_are_free(changes):
-    config = VHEConfig(**changes)
+def test_other_dimensions_may_differ(changes: dict[str, Any]) -> None:
+    config = PairVHEConfig(**changes)
     assert {name: getattr(config, name) for name in changes} == changes
 
 
-def test_settings_survive_as_a_dictionary_and_as_json():
-    for config in (VHEConfig(), VHEConfig.paper(), VHEConfig(pi0=0.25)):
-        assert VHEConfig.from_dict(config.to_dict()) == config
-        assert VHEConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
-
-
-def test_an_unknown_name_is_met_with_the_nearest():
-    for make in (
-        lambda: VHEConfig().replace(homophilly=0.5),
-        lambda: VHEConfig.from_dict({"homophilly": 0.5}),
-        lambda: VHEConfig.parse_setting("homophilly", "0.5"),
-    ):
-        with pytest.raises(VHEError) as error:
-            make()
-        assert str(error.value) == (
-            "there is no setting named 'homophilly': did you mean homophily?"
-        )
-    with pytest.raises(VHEError, match="no setting named 'q': known are max_words, min_count"):
-        VHEConfig.from_dict({"q": 1})
-
-
-def test_settings_from_toml(tmp_path):
-    file = tmp_path / "mine.toml"
-    file.write_text('homophily = 0.5\nstructure = "none"\nepochs = 3\nresidual = true\n')
-    config = VHEConfig.from_toml(file)
-    assert config == VHEConfig(homophily=0.5, structure="none", epochs=3.0, residual=True)
+@pytest.mark.parametrize(
+    "config",
+    [VHEConfig(), VHEConfig(link_strength=0.25), PairVHEConfig(), PairVHEConfig.paper()],
+)
+def test_settings_survive_as_a_dictionary_and_as_json(config: Settings) -> None:
+    cls = type(config)
+    assert cls.from_dict(config.to_dict()) == config
+    assert cls.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("cls", "wrong", "meant"),
+    [(VHEConfig, "latent_dimm", "latent_dim"), (PairVHEConfig, "homophilly", "homophily")],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(cls: Any, wrong: str, meant: str) -> None:
+    for make in (
+        lambda: cls().replace(**{wrong: 0.5}),
+        lambda: cls.from_dict({wrong: 0.5}),
+        lambda: cls.parse_setting(wrong, "0.5"),
+        lambda: cls.field(wrong),
+    ):
+        with pytest.raises(VHEError) as error:
+            make()
+        assert str(error.value) == f"unknown setting {wrong!r}: did you mean {meant}?"
+    with pytest.raises(VHEError, match="setting 'q': known settings: max_words, min_count"):
+        cls.from_dict({"q": 1})
+
+
+def test_settings_from_toml(tmp_path: Any) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('homophily = 0.5\nstructure = "none"\nepochs = 3\nresidual = true\n')
+    expected = PairVHEConfig(homophily=0.5, structure="none", epochs=3.0, residual=True)
+    assert PairVHEConfig.from_toml(file) == expected
+    file.write_text("link_strength = 2\nmax_steps = 0\n")
+    assert VHEConfig.from_toml(file) == VHEConfig(link_strength=2.0, max_steps=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
     [
-        (b"homophily = ", "this is not TOML"),
-        (b"\xff\xfe", "this is not TOML"),
-        (b"homofily = 0.5", "no setting named 'homofily'"),
+        (b"homophily = ", "not valid TOML"),
+        (b"\xff\xfe", "not valid TOML"),
+        (b"homofily = 0.5", "unknown setting 'homofily'"),
         (b"homophily = 2", "homophily is 2"),
         (b"[homophily]\nx = 1", "homophily is {'x': 1}"),
     ],
 )
-def test_a_bad_file_is_told_in_a_sentence(tmp_path, content, complaint):
+def test_an_invalid_file_is_refused(tmp_path: Any, content: bytes, message: str) -> None:
     file = tmp_path / "mine.toml"
     file.write_bytes(content)
-    with pytest.raises(VHEError, match=complaint):
-        VHEConfig.from_toml(file)
+    with pytest.raises(VHEError, match=message):
+        PairVHEConfig.from_toml(file)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(VHEError, match=r"none\.toml: there is no such configuration file"):
+def test_a_missing_file_is_named(tmp_path: Any) -> None:
+    with pytest.raises(VHEError, match=r"none\.toml: no such configuration file"):
         VHEConfig.from_toml(tmp_path / "none.toml")
+    with pytest.raises(VHEError, match="cannot read the configuration"):
+        VHEConfig.from_toml(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "value"),
+    ("cls", "name", "text", "value"),
     [
-        ("steps", "10", 10),
-        ("homophily", "0.9", 0.9),
-        ("homophily", "1e-3", 0.001),
-        ("pi0", "none", None),
-        ("pi0", "None", None),
-        ("pi0", "null", None),
-        ("pi0", "0.1", 0.1),
-        ("residual", "true", True),
-        ("residual", "False", False),
-        ("structure", "none", "none"),
-        ("decoder", "multinomial", "multinomial"),
+        (VHEConfig, "max_steps", "10", 10),
+        (VHEConfig, "link_strength", "none", None),
+        (VHEConfig, "link_strength", "0.5", 0.5),
+        (VHEConfig, "word_init", "random", "random"),
+        (PairVHEConfig, "homophily", "0.9", 0.9),
+        (PairVHEConfig, "homophily", "1e-3", 0.001),
+        (PairVHEConfig, "pi0", "None", None),
+        (PairVHEConfig, "pi0", "null", None),
+        (PairVHEConfig, "pi0", "0.1", 0.1),
+        (PairVHEConfig, "residual", "true", True),
+        (PairVHEConfig, "decay", "False", False),
+        (PairVHEConfig, "structure", "none", "none"),
+        (PairVHEConfig, "decoder", "multinomial", "multinomial"),
     ],
 )
-def test_settings_from_the_command_line(name, text, value):
-    found = VHEConfig.parse_setting(name, text)
+def test_settings_from_the_command_line(cls: Any, name: str, text: str, value: Any) -> None:
+    found = cls.parse_setting(name, text)
     assert found == value
     assert type(found) is type(value)
-    VHEConfig(**{name: found})
+    cls(**{name: found})
 
 
 @pytest.mark.parametrize(
     ("name", "text"), [("steps", "ten"), ("homophily", "0,9"), ("residual", "yes"), ("steps", "")]
 )
-def test_text_that_is_no_value_is_refused(name, text):
-    wanted = FIELDS[name].metadata["wanted"]
+def test_text_that_is_not_a_value_is_refused(name: str, text: str) -> None:
+    expected = FIELDS[PairVHEConfig, name].metadata["expected"]
     with pytest.raises(VHEError) as error:
-        VHEConfig.parse_setting(name, text)
-    assert str(error.value) == f"{name} is {text!r}, but it has to be {wanted}"
+        PairVHEConfig.parse_setting(name, text)
+    assert str(error.value) == f"{name} is {text!r}, but must be {expected}"

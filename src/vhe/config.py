@@ -100,7 +100,7 @@ class Settings:
     def parse_setting(cls, name: str, text: str) -> Any:
         """The value that ``text`` stands for, as in ``--set homophily=0.9``.
 
-        >>> PairVHEConfig.parse_setting("steps", "10"), VHEConfig.parse_setting("link_strength", "none")
+        >>> PairVHEConfig.parse_setting("steps", "10"), PairVHEConfig.parse_setting("pi0", "none")
         (10, None)
         """
         f = cls.field(name)

@@ -126,10 +126,10 @@ class Estimator(Predictor, BaseEstimator):
     model_name: ClassVar[str]
     history_: list[dict[str, float]]
     seed_: int
+    _config: Any
     random_state: int | None
     threads: int | None
     device: str
-    _config: Any
 
     def __init__(self, **parameters: Any) -> None:
         known = inspect.signature(type(self)).parameters

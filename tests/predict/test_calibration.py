@@ -1,4 +1,4 @@
-"""Platt's fit and calibration errors against slow computations, with separable and constant data."""
+"""Platt's fit and calibration errors against slow computations; separable and constant data."""
 
 import numpy as np
 import pytest
@@ -152,7 +152,7 @@ def test_pooled_curves_of_parts_are_the_curve_of_the_whole():
         ([], [], "0 scores"),
         ([np.nan], [1], "not finite"),
         ([0.5], [2], "neither 0 nor 1"),
-        ([1.5], [1], "outside 0 to 1"),
+        ([1.5], [1], r"outside \[0, 1\]"),
     ],
 )
 def test_invalid_data_are_refused(values, labels, words):

@@ -1,4 +1,4 @@
-"""A saved model is the same after it was loaded; files that do not belong together are refused."""
+"""A loaded model is the same as the saved one; inconsistent folders are refused."""
 
 import json
 import os
@@ -9,87 +9,110 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
-from vhe.estimators import VHE
+from vhe.estimators import VHE, Estimator, PairVHE, load_model
+from vhe.storage.folder import read_folder, read_tensors, tensor_bytes, write_folder
 
-New = Callable[..., VHE]
+New = Callable[..., Any]
+
+
+@pytest.fixture(params=["graph", "pair"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def saved(fitted: VHE, tmp_path: Path) -> Path:
-    fitted.save(tmp_path / "model")
+def model(kind: str, request: pytest.FixtureRequest) -> Any:
+    """A fitted estimator; tests must not change it."""
+    return request.getfixturevalue("fitted" if kind == "graph" else "fitted_pair")
+
+
+@pytest.fixture
+def make(kind: str, new: New, new_pair: New) -> New:
+    """Makes an estimator with tiny settings, not fitted."""
+    return new if kind == "graph" else new_pair
+
+
+@pytest.fixture
+def saved(model: Any, tmp_path: Path) -> Path:
+    model.save(tmp_path / "model")
     return tmp_path / "model"
 
 
 def test_the_same_seed_gives_the_same_bytes(
-    new: New, fitted: VHE, network: TextNetwork, saved: Path, tmp_path: Path
+    make: New, model: Any, network: TextNetwork, saved: Path, tmp_path: Path
 ) -> None:
-    again = new().fit(network)
-    np.testing.assert_array_equal(again.embedding_, fitted.embedding_)
-    np.testing.assert_array_equal(again.embedding_std_, fitted.embedding_std_)
+    again = make().fit(network)
+    np.testing.assert_array_equal(again.embedding_, model.embedding_)
+    np.testing.assert_array_equal(again.embedding_std_, model.embedding_std_)
     again.save(tmp_path / "again")
     for name in ("weights.safetensors", "vocabulary.txt", "vertices.parquet", "edges.parquet",
                  "config.json"):  # fmt: skip
         assert (saved / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
 
-def test_a_loaded_model_answers_as_before(fitted: VHE, network: TextNetwork, saved: Path) -> None:
-    loaded = VHE.load(saved)
-    for one, other in zip(
-        fitted.embed(return_std=True), loaded.embed(return_std=True), strict=True
-    ):
+def test_a_loaded_model_has_the_same_predictions(
+    model: Any, network: TextNetwork, saved: Path
+) -> None:
+    loaded = load_model(saved)
+    assert type(loaded) is type(model)
+    for one, other in zip(model.embed(return_std=True), loaded.embed(return_std=True), strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
     pairs = [("v0", "v5"), ("v1", "v2"), ("v59", "v3")]
-    np.testing.assert_array_equal(loaded.predict_proba(pairs), fitted.predict_proba(pairs))
-    np.testing.assert_array_equal(loaded.score(pairs), fitted.score(pairs))
-    assert loaded.suggest_links("v9") == fitted.suggest_links("v9")
-    for contexts in ("all", 6):
-        for one, other in zip(
-            fitted.embed(contexts=contexts, return_std=True),
-            loaded.embed(contexts=contexts, return_std=True),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(one, other)
-    assert loaded.history_ == fitted.history_
-    assert loaded.result_ == fitted.result_
-    assert loaded.config == fitted.config
-    assert repr(loaded) == repr(fitted)
-    mine, its = network, loaded.network_
-    assert (its.ids, its.texts, its.labels) == (mine.ids, mine.texts, mine.labels)
-    assert (its.name, its.directed) == (mine.name, mine.directed)
-    np.testing.assert_array_equal(its.edges, mine.edges)
+    np.testing.assert_array_equal(loaded.predict_proba(pairs), model.predict_proba(pairs))
+    np.testing.assert_array_equal(loaded.score(pairs), model.score(pairs))
+    assert loaded.suggest_links("v9") == model.suggest_links("v9")
+    assert loaded.explain("v0", "v5") == model.explain("v0", "v5")
+    texts, links = ["t0w1 t0w2", "", "t3w3 common1"], [(0, "v7"), (2, "v3")]
+    for one, other in zip(
+        model.embed_texts(texts, links), loaded.embed_texts(texts, links), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert loaded.history_ == model.history_
+    assert loaded.result_ == model.result_
+    assert loaded.config == model.config
+    assert loaded.vocabulary_ == model.vocabulary_
+    assert repr(loaded) == repr(model)
+    found = loaded.network_
+    assert (found.ids, found.texts, found.labels) == (network.ids, network.texts, network.labels)
+    assert (found.name, found.directed) == (network.name, network.directed)
+    np.testing.assert_array_equal(found.edges, network.edges)
 
 
 def test_a_loaded_model_saves_the_same_bytes(saved: Path, tmp_path: Path) -> None:
-    VHE.load(saved).save(tmp_path / "again")
+    load_model(saved).save(tmp_path / "again")
     assert sorted(os.listdir(saved)) == sorted(os.listdir(tmp_path / "again"))
     for file in saved.iterdir():
         assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes(), file.name
 
 
-def test_a_model_folder_has_what_its_readers_expect(saved: Path) -> None:
+def test_the_files_of_a_model_folder(saved: Path, kind: str, model: Any) -> None:
     assert sorted(os.listdir(saved)) == sorted(
         ["config.json", "weights.safetensors", "vocabulary.txt", "vertices.parquet",
          "edges.parquet", "history.jsonl", "result.json", "MANIFEST.json"]
     )  # fmt: skip
+    assert json.loads((saved / "config.json").read_text())["model"] == kind
     assert json.loads((saved / "result.json").read_text())["seed"] == 3
     assert json.loads((saved / "MANIFEST.json").read_text())["kind"] == "model"
-    assert len((saved / "history.jsonl").read_text().splitlines()) == 5
+    assert len((saved / "history.jsonl").read_text().splitlines()) == len(model.history_)
     for file in saved.iterdir():
         assert b"pickle" not in file.read_bytes()
 
 
-def test_the_changed_settings_of_a_fitted_model_are_not_saved(
-    hasty: New, network: TextNetwork, tmp_path: Path
+def test_the_saved_settings_are_those_of_the_fit(
+    make: New, kind: str, network: TextNetwork, tmp_path: Path
 ) -> None:
-    """What was learned was learned with the settings of that time."""
-    model = hasty(homophily=0.5).fit(network)
-    model.set_params(homophily=0.75, latent_dim=999)
+    """Parameters that were set after the fit do not belong to the model."""
+    steps = {"max_steps": 2} if kind == "graph" else {"steps": 2}
+    model = make(min_count=2, **steps).fit(network)
+    model.set_params(min_count=5, latent_dim=999)
     model.save(tmp_path / "model")
-    assert VHE.load(tmp_path / "model").config.homophily == 0.5
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.config.min_count, loaded.config.latent_dim) == (2, 16)
 
 
 IDS: dict[str, list[Hashable]] = {
@@ -103,9 +126,8 @@ IDS: dict[str, list[Hashable]] = {
 }
 
 
-@pytest.mark.parametrize("kind", IDS)
-def test_any_ids_survive(hasty: New, kind: str, tmp_path: Path) -> None:
-    ids = IDS[kind]
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
+def test_any_ids_survive(hasty: New, ids: list[Hashable], tmp_path: Path) -> None:
     texts = ["x y", "y z", "z w", "w x"]
     network = TextNetwork(ids, texts, [[0, 1], [1, 2], [2, 3]], labels=[None, *ids[1:]])
     model = hasty().fit(network)
@@ -114,8 +136,8 @@ def test_any_ids_survive(hasty: New, kind: str, tmp_path: Path) -> None:
     assert loaded.network_.ids == network.ids
     assert loaded.network_.labels == network.labels
     assert [type(i) for i in loaded.network_.ids] == [type(i) for i in network.ids]
-    for place, name in enumerate(network.ids):
-        np.testing.assert_array_equal(loaded.embed([name])[0], model.embedding_[place])
+    for row, name in enumerate(network.ids):
+        np.testing.assert_array_equal(loaded.embed([name])[0], model.embedding_[row])
     pair = [(ids[0], ids[3])]
     np.testing.assert_array_equal(loaded.predict_proba(pair), model.predict_proba(pair))
 
@@ -127,9 +149,10 @@ def test_any_text_survives(hasty: New, text: str, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     loaded = VHE.load(tmp_path / "model")
     assert loaded.network_.name == network.name
-    # half a surrogate pair, which UTF-8 cannot hold, belongs to no word and may be replaced
+    # an unpaired surrogate, which UTF-8 cannot encode, is part of no word and may be replaced
     assert loaded.network_.texts in (network.texts, (text.replace("\udc80", "?"), "x y", "y"))
-    np.testing.assert_array_equal(loaded.embed(contexts="all"), model.embed(contexts="all"))
+    np.testing.assert_array_equal(loaded.embedding_, model.embedding_)
+    assert loaded.explain("a", "b").text_score == model.explain("a", "b").text_score
 
 
 def test_an_id_that_cannot_be_saved(hasty: New, tmp_path: Path) -> None:
@@ -141,7 +164,7 @@ def test_an_id_that_cannot_be_saved(hasty: New, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directed_network_stays_one(hasty: New, tmp_path: Path) -> None:
+def test_a_directed_network_stays_directed(hasty: New, tmp_path: Path) -> None:
     network = TextNetwork("abc", ["x", "y", "x y"], [[1, 0], [2, 1], [1, 1]], directed=True)
     hasty().fit(network).save(tmp_path / "model")
     loaded = VHE.load(tmp_path / "model").network_
@@ -155,20 +178,23 @@ def test_a_damaged_model_is_not_loaded(saved: Path, name: str) -> None:
     data[len(data) // 2] ^= 1
     (saved / name).write_bytes(data)
     with pytest.raises(VHEError, match=name):
-        VHE.load(saved)
+        load_model(saved)
 
 
-def test_there_is_no_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cls", [VHE, PairVHE])
+def test_a_folder_that_does_not_exist(cls: type[Estimator], tmp_path: Path) -> None:
     with pytest.raises(VHEError, match="no such model folder"):
-        VHE.load(tmp_path / "nothing")
+        cls.load(tmp_path / "nothing")
 
 
-def test_saving_replaces_an_older_model_and_nothing_else(
-    fitted: VHE, hasty: New, saved: Path, tmp_path: Path
+def test_saving_replaces_a_model_and_nothing_else(
+    fitted: VHE, fitted_pair: PairVHE, hasty: New, tmp_path: Path
 ) -> None:
+    folder = tmp_path / "model"
+    fitted_pair.save(folder)
     small = hasty().fit(fitted.network_.subnetwork(np.arange(30)))
-    small.save(saved)
-    assert len(VHE.load(saved).network_) == 30
+    small.save(folder)
+    assert len(VHE.load(folder).network_) == 30
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "thesis.tex").write_text("years")
     with pytest.raises(VHEError, match="work"):
@@ -176,12 +202,10 @@ def test_saving_replaces_an_older_model_and_nothing_else(
     assert (tmp_path / "work" / "thesis.tex").read_text() == "years"
 
 
-# --- a folder whose files are sound but do not belong together
+# --- a folder whose checksums are right, but whose files are inconsistent
 
 
-def rewritten(saved: Path, name: str, change: Callable[[bytes], bytes]) -> None:
-    from vhe.storage.folder import read_folder, write_folder
-
+def rewrite(saved: Path, name: str, change: Callable[[bytes], bytes]) -> None:
     files = read_folder(saved, "model")
     files[name] = change(files[name])
     write_folder(saved, files, "model")
@@ -191,17 +215,35 @@ def edited(**changes: Any) -> Callable[[bytes], bytes]:
     return lambda data: json.dumps({**json.loads(data), **changes}).encode()
 
 
+def with_setting(name: str, value: Any) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        about = json.loads(data)
+        about["config"][name] = value
+        return json.dumps(about).encode()
+
+    return change
+
+
+def with_number(name: str, value: Any) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        about = json.loads(data)
+        about["numbers"][name] = value
+        return json.dumps(about).encode()
+
+    return change
+
+
 def without_a_word(data: bytes) -> bytes:
     return data.split(b"\n", 1)[1]
 
 
-def other_weights(data: bytes) -> bytes:
-    import torch
+def with_tensor(name: str, tensor: torch.Tensor | None) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        tensors = read_tensors(data, "")
+        tensors.pop(name, None)
+        return tensor_bytes(tensors if tensor is None else {**tensors, name: tensor})
 
-    from vhe.storage.folder import read_tensors, tensor_bytes
-
-    tensors = read_tensors(data, "")
-    return tensor_bytes({**tensors, "embedding.mean": torch.zeros(3, 16)})
+    return change
 
 
 @pytest.mark.parametrize(
@@ -210,15 +252,24 @@ def other_weights(data: bytes) -> bytes:
         ("config.json", lambda data: b"{}"),
         ("config.json", lambda data: b"[]"),
         ("config.json", lambda data: b"\xff"),
-        ("config.json", edited(calibration=[1.0])),
-        ("config.json", edited(calibration=["a", "b"])),
-        ("config.json", edited(pi0="none")),
-        ("config.json", edited(config={"homophily": 2.0})),
+        ("config.json", edited(model="neither")),
+        ("config.json", edited(model=["graph"])),
+        ("config.json", edited(numbers=[1.0])),
+        ("config.json", edited(numbers={})),
+        ("config.json", with_number("calibration.slope", "steep")),
+        ("config.json", with_number("calibration.slope", float("nan"))),
+        ("config.json", edited(config={"latent_dim": -2})),
         ("config.json", edited(config={"unheard_of": 2.0})),
+        ("config.json", with_setting("latent_dim", 24)),
         ("vocabulary.txt", without_a_word),
         ("vocabulary.txt", lambda data: b"\xff\n"),
         ("weights.safetensors", lambda data: b""),
-        ("weights.safetensors", other_weights),
+        ("weights.safetensors", with_tensor("mean", torch.zeros(3, 16))),
+        ("weights.safetensors", with_tensor("mean", torch.full((60, 16), torch.nan))),
+        ("weights.safetensors", with_tensor("mean", None)),
+        ("weights.safetensors", with_tensor("degree_bias", torch.zeros(3))),
+        ("weights.safetensors", with_tensor("degree_bias", None)),
+        ("weights.safetensors", with_tensor("additional", torch.zeros(3))),
         ("vertices.parquet", lambda data: b"PAR1"),
         ("edges.parquet", lambda data: b""),
         ("result.json", lambda data: b"{}"),
@@ -226,10 +277,35 @@ def other_weights(data: bytes) -> bytes:
         ("history.jsonl", lambda data: b"{\n"),
     ],
 )
-def test_files_that_do_not_belong_together(
+def test_inconsistent_files_are_refused_in_one_sentence(
     saved: Path, name: str, change: Callable[[bytes], bytes]
 ) -> None:
-    rewritten(saved, name, change)
-    with pytest.raises(VHEError) as refused:
-        VHE.load(saved)
+    rewrite(saved, name, change)
+    with pytest.raises(VHEError, match=str(saved)) as refused:
+        load_model(saved)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["words", "centre", "variance", "precision", "diagonal", "neighbours.pairs"]
+)
+def test_a_missing_or_wrong_table_of_the_graph_model(
+    fitted: VHE, tmp_path: Path, name: str
+) -> None:
+    for tensor in (None, torch.zeros(3, 3)):
+        fitted.save(tmp_path / "model")
+        rewrite(tmp_path / "model", "weights.safetensors", with_tensor(name, tensor))
+        with pytest.raises(VHEError, match="incomplete or inconsistent") as refused:
+            VHE.load(tmp_path / "model")
+        assert "\n" not in str(refused.value)
+
+
+def test_the_numbers_of_the_other_model_are_refused(
+    fitted: VHE, fitted_pair: PairVHE, tmp_path: Path
+) -> None:
+    for name, model, other in (("a", fitted, "pair"), ("b", fitted_pair, "graph")):
+        model.save(tmp_path / name)
+        rewrite(tmp_path / name, "config.json", edited(model=other))
+        with pytest.raises(VHEError) as refused:
+            load_model(tmp_path / name)
+        assert "\n" not in str(refused.value)

@@ -78,6 +78,7 @@ class Predictor(CosineMethod):
     embedding_std_: NDArray[np.float32]  # (n, 1) or (n, d)
     degree_bias_: NDArray[np.float32]  # (n,) added to the cosine in scores of a vertex's pairs
     result_: dict[str, Any]
+    _config: Any  # the settings of the fit
     _corpus: Corpus
     _calibration: Calibration
 
@@ -285,7 +286,7 @@ class Predictor(CosineMethod):
         self._check_fitted()
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise VHEError("texts must be a list of strings")
-        return Corpus.encode(texts, self.vocabulary_, max_words=self.max_words)  # type: ignore[attr-defined]
+        return Corpus.encode(texts, self.vocabulary_, max_words=self._config.max_words)
 
     # --- to other libraries
 

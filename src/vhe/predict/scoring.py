@@ -1,5 +1,4 @@
-"""The contract of VHE and all baselines, which one evaluation serves; and cosine scoring, which most
-of them share."""
+"""The contract of VHE and all baselines, which one evaluation serves, and cosine scoring."""
 
 from __future__ import annotations
 
