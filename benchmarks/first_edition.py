@@ -3,7 +3,7 @@
     git worktree add ../first-edition 2aef1b1
     python benchmarks/first_edition.py ../first-edition --datasets cora,hepth --rounds 3
 
-Each round fits the same split with both editions, one after the other, in processes with one thread.
+Each round fits the same split with both editions, one after the other, with one thread.
 The seconds are CPU seconds of `fit`; imports, reading and the compilation of native code are not
 counted.
 """
