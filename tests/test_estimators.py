@@ -4,8 +4,6 @@ import inspect
 import itertools
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Hashable
 from dataclasses import fields
 from pathlib import Path
@@ -290,25 +288,6 @@ def test_every_phase_has_a_progress_display(
     monkeypatch.setattr(Progress, "__exit__", lambda self, *error: None)
     quick(verbose=verbose).fit(network)
     assert shown == [(task, verbose) for task in ("vocabulary", "word vectors", *PHASES[kind])]
-
-
-def test_a_fit_gives_no_warning() -> None:
-    """In a new process, because some warnings of libraries are given only once."""
-    script = """
-import warnings
-warnings.simplefilter("error")
-from vhe import TextNetwork, PairVHE, VHE
-texts = ["cats purr", "cats sleep", "dogs bark", "dogs sleep"] * 4
-network = TextNetwork(range(16), texts, [(i, (i + 4) % 16) for i in range(16)])
-options = dict(random_state=0, verbose=False, threads=1, latent_dim=8)
-sizes = dict(word_dim=8, structure_dim=8, hidden_dim=8, kernels=4, max_words=8)
-for model in (VHE(max_steps=2, **options), PairVHE(steps=2, **sizes, **options)):
-    model.fit(network).add_vertices({"x": "cats"}, [("x", 0)])
-    model.explain(0, 1)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
 
 
 # --- what is learned

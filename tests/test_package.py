@@ -172,6 +172,7 @@ import sys
 sys.modules.update(dict.fromkeys({sorted(hidden)!r}))
 from vhe.cli import main
 for line in '''fit --vertices v.csv --edges e.csv --out m --seed 0 --set max_steps=2
+fit --vertices v.csv --edges e.csv --out p --seed 0 --model pair --set steps=2
 suggest m v1
 score m v1 v2
 explain m v1 v2 --html x.html
@@ -188,6 +189,7 @@ map m2 --out map.html'''.splitlines():
         text=True,
     )
     assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
     assert (tmp_path / "map.html").exists()
 
 

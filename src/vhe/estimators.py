@@ -224,6 +224,7 @@ class Estimator(Predictor, BaseEstimator):
                 )
             self._finalise(prepared)
         self.network_, self._corpus, self.seed_ = network, prepared.corpus, seed
+        self._vocabulary = prepared.corpus.vocabulary
         self._config = config  # of this fit, whatever set_params changes afterwards
         self.degree_bias_ = self._calibration.degree_weight * log_degree(network.degrees)
         self.history_ = state.history
@@ -383,6 +384,12 @@ class Estimator(Predictor, BaseEstimator):
 
     # --- saving and loading
 
+    @cached_property
+    def _corpus(self) -> Corpus:
+        """The texts as tokens; after loading, only what reads texts needs them."""
+        texts, words = self.network_.texts, self._config.max_words
+        return Corpus.encode(texts, self.vocabulary_, max_words=words)
+
     def save(self, folder: str | Path) -> None:
         """Write the model folder, whole or not at all."""
         self._check_fitted()
@@ -414,9 +421,7 @@ class Estimator(Predictor, BaseEstimator):
         loaded = cls.from_config(saved.config, random_state=int(saved.result["seed"]))
         loaded.seed_, loaded._config = int(saved.result["seed"]), saved.config
         loaded.network_ = saved.network
-        loaded._corpus = Corpus.encode(
-            saved.network.texts, saved.vocabulary, max_words=saved.config.max_words
-        )
+        loaded._vocabulary = saved.vocabulary
         names = (f.name for f in fields(Calibration))
         loaded._calibration = Calibration(**{k: numbers[f"calibration.{k}"] for k in names})
         loaded.degree_bias_ = saved.tensors.pop("degree_bias").numpy()

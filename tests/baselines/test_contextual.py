@@ -238,10 +238,11 @@ def test_ctrl_c_interrupts_a_fit(kind, network, monkeypatch):
 def test_controlled_pwa_has_the_training_of_the_pair_model(network):
     config, recipe = ControlledPWA().config, PairVHEConfig()
     for name in (
-        *("word_dim", "structure_dim", "word_init", "batch_size", "near_pairs", "negatives"),
+        *("word_dim", "structure_dim", "word_init", "negatives"),
         *("warmup", "decay", "steps", "contexts"),
     ):
         assert getattr(config, name) == getattr(recipe, name), name
+    assert config.batch_size == recipe.batch_size + recipe.near_pairs
     assert config.patience is None
     method = ControlledPWA(**SMALL).fit(network)
     assert not method.model_.structure.sparse

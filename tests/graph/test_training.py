@@ -52,19 +52,20 @@ def part(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
-def test_means_are_those_of_the_posterior(make: Make, part: str) -> None:
-    """The region reaches over the whole graph here."""
+def test_means_are_those_of_the_posterior_without_the_masked_links(make: Make, part: str) -> None:
     trainer = make()
-    vertices, masked = np.array([3, 8, 40]), np.array([0, 5, 7])
-    posterior = trainer.prior.posterior(masked)
+    vertices = np.array([3, 8, 40])
+    masked = np.flatnonzero(np.isin(trainer.prior.links, vertices).any(axis=1))
+    assert len(masked) > 3
     with torch.no_grad():
-        exact = posterior.mean(trainer.codes(trainer.words), ITERATIONS)[vertices]
+        codes = trainer.codes(trainer.words)
+        exact, other = (
+            trainer.prior.posterior(mask).mean(codes, ITERATIONS)[vertices]
+            for mask in (masked, None)
+        )
         found = trainer.means(vertices, masked)
-    assert (found - exact).norm() < 0.03 * exact.norm()
-    if part == "whole graph":
-        with torch.no_grad():
-            everything = trainer.means(np.arange(60))
-        assert torch.equal(trainer.means(vertices).detach(), everything[vertices])
+    # few iterations, and in a region the codes outside of it are approximate
+    assert (found - exact).norm() < 0.1 * (other - exact).norm()
 
 
 def test_a_small_region_approximates_the_posterior(
@@ -81,8 +82,12 @@ def test_a_small_region_approximates_the_posterior(
     assert errors[1] < errors[0] < 0.2
 
 
-def test_a_masked_link_does_not_influence_the_means(make: Make) -> None:
-    """The last two links are exchanged so that all degrees stay: only their masking hides them."""
+def test_a_masked_link_does_not_influence_the_means(make: Make, part: str) -> None:
+    """The last two links are exchanged so that all degrees stay: only their masking hides them.
+
+    In a region, the codes outside are those of the start, which has read all links: what they pass
+    on is bounded here.
+    """
     links = make().prior.links
     (a, b), (c, d) = links[-2:].tolist()
     assert len({a, b, c, d}) == 4
@@ -93,8 +98,9 @@ def test_a_masked_link_does_not_influence_the_means(make: Make) -> None:
     with torch.no_grad():
         hidden = [trainer.means(vertices, masked) for trainer in trainers]
         shown = [trainer.means(vertices) for trainer in trainers]
-    torch.testing.assert_close(*hidden, rtol=1e-5, atol=1e-5)
-    assert not torch.allclose(*shown, atol=0.01)
+    influence, visible = ((one - other).norm() for one, other in (hidden, shown))
+    assert visible > 0.1
+    assert influence <= (1e-5 if part == "whole graph" else 0.02 * visible)
 
 
 def test_a_step_masks_exactly_the_links_that_it_predicts(

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import torch
 from forked import measured
 
-from vhe.estimators import VHE
+from vhe.estimators import load_model
 from vhe.storage.folder import FORMAT, MANIFEST, json_bytes, read_tensors, tensor_bytes
 
 TERABYTE, NAN = 1 << 40, float("nan")
@@ -165,7 +165,7 @@ def set_nan(tensors: dict[str, Any]) -> None:
 
 
 def set_infinity(tensors: dict[str, Any]) -> None:
-    tensors["embedding.mean"][0, 0] = torch.inf
+    tensors["mean"][0, 0] = torch.inf
 
 
 def set_integers(tensors: dict[str, Any]) -> None:
@@ -192,7 +192,9 @@ def attacks(model: Path) -> dict[str, Harm]:
         "an embedding that is infinite": weights(set_infinity),
         "weights that are integers": weights(set_integers),
         "a seed beyond all numbers": written("result.json", b'{"seed": 1e999}'),
-        "calibration that is NaN": edited("config.json", lambda c: c.update(calibration=[NAN, 0])),
+        "calibration that is NaN": edited(
+            "config.json", lambda c: c["numbers"].update({"calibration.slope": NAN})
+        ),
     }  # fmt: skip
     for name in names:
         made[f"no {name}"] = lambda f, name=name: (f / name).unlink()
@@ -217,13 +219,13 @@ def main(model: Path, base: Path, every: int) -> dict[str, Any]:
     problems, slowest, most = [], 0.0, 0.0
     os.chdir(base)
     made = dict(list(attacks(model).items())[::every])
-    VHE.load(model)  # whatever is imported on the way is imported now
-    assert measured(lambda: VHE.load(model), "")["said"] == "done"
+    load_model(model)  # imports everything that loading needs
+    assert measured(lambda: load_model(model), "")["said"] == "done"
     for k, (name, harm) in enumerate(made.items()):
         folder = base / str(k) / "model"
         shutil.copytree(model, folder)
         harm(folder)
-        found = measured(lambda folder=folder: VHE.load(folder), str(folder))
+        found = measured(lambda folder=folder: load_model(folder), str(folder))
         slowest, most = max(slowest, found["seconds"]), max(most, found["megabytes"])
         if found["said"] != "refused" or found["did"] or (base / "executed").exists():
             problems.append(f"{name}: {found}")

@@ -33,7 +33,7 @@ def test_fit_embed_and_score_without_a_network(
     files = tmp_path / "vertices.csv", tmp_path / "edges.csv"
     write_tables(*files, network)
     model = str(tmp_path / "model")
-    settings = [f"{name}={value}" for name, value in (tiny | {"steps": 2}).items()]
+    settings = [f"{name}={value}" for name, value in (tiny | {"max_steps": 2}).items()]
     source = ["--vertices", str(files[0]), "--edges", str(files[1])]
     assert main(["fit", *source, "--out", model, "--seed", "1", "--set", *settings]) == 0
     assert main(["embed", model, "--out", str(tmp_path / "embedding.parquet"), "--std"]) == 0

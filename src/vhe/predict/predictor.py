@@ -79,8 +79,13 @@ class Predictor(CosineMethod):
     degree_bias_: NDArray[np.float32]  # (n,) added to the cosine in scores of a vertex's pairs
     result_: dict[str, Any]
     _config: Any  # the settings of the fit
-    _corpus: Corpus
+    _vocabulary: tuple[str, ...]
     _calibration: Calibration
+
+    @property
+    @abstractmethod
+    def _corpus(self) -> Corpus:
+        """The texts of the network as tokens."""
 
     @abstractmethod
     def _embed_new(
@@ -97,7 +102,7 @@ class Predictor(CosineMethod):
     @property
     def vocabulary_(self) -> tuple[str, ...]:
         """The words that the model reads."""
-        return self._corpus.vocabulary
+        return self._vocabulary
 
     @property
     def density_(self) -> float:
