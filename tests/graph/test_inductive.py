@@ -155,3 +155,17 @@ def test_an_extended_model_has_the_new_rows_last(fitted: VHE) -> None:
     assert grown.words is graph.words
     np.testing.assert_allclose(grown.own_share[60:], found.precision / found.diagonal)
     assert len(graph.mean) == 60
+
+
+def test_texts_with_a_negative_cosine_are_not_coupled(hasty: Callable[..., VHE]) -> None:
+    """In a network of six vertices all are among the nearest."""
+    texts = ["cats purr", "cats sleep", "dogs bark", "dogs run", "stars shine", "stars turn"]
+    model = hasty().fit(TextNetwork(range(6), texts, [[0, 1], [2, 3], [4, 5]]))
+    graph, new = model._graph, encoded(model, ["cats purr sleep"])
+    directions = text_directions(graph, model._corpus)
+    cosines = directions @ text_directions(graph, new)[0]
+    assert (cosines < -0.1).any()
+    assert (cosines > 0.1).any()
+    found = embed_new(graph, directions, model.network_.degrees, new, NO_LINKS)
+    total = inductive.NEW_TEXT_KNN_WEIGHT * np.maximum(cosines, 0).sum() / (NEIGHBOURS + 1)
+    assert found.diagonal[0] - found.precision[0] == pytest.approx(total, rel=1e-4)

@@ -15,6 +15,7 @@ from vhe.predict.probability import (
     KNEE,
     NEGATIVES,
     Calibration,
+    _cross_fitted_curve,
     asinh_transform,
     at_density,
     calibrate,
@@ -236,10 +237,30 @@ def test_the_degree_bias_is_saved_and_new_vertices_have_the_average(
     np.testing.assert_array_equal(loaded.degree_bias_, np.append(star.degree_bias_, 0))
 
 
-def test_a_link_does_not_count_in_the_degree_of_its_own_ends(new: Callable[..., VHE]) -> None:
-    """Every linked vertex has one link and half of the vertices none: without the link itself its
-    ends have the degree of the others."""
-    texts = [f"word{v % 7} word{v % 5}" for v in range(240)]
-    network = TextNetwork(range(240), texts, [(v, v + 60) for v in range(60)])
-    model = new(random_state=0, max_steps=5).fit(network)
-    assert model._calibration.degree_weight == 0
+def test_a_link_does_not_count_in_the_degree_of_its_own_ends() -> None:
+    """Linked vertices have one link, the others none: without the link itself all are equal, with
+    it the degree would tell links from other pairs."""
+    n, links = 240, np.array([(v, v + 60) for v in range(60)])
+    rows = (1 + 0.2 * np.random.default_rng(0).normal(size=(n, 4))).astype(np.float32)
+    assert run(fixed(rows), links, links[:0], n)[0].degree_weight == 0
+    # held-out links that are masked in other folds do count
+    pairs = np.concatenate([links, [(v, (v + 1) % 60) for v in range(60)]])
+    assert run(fixed(rows), pairs[60:], links, n)[0].degree_weight > 0
+
+
+def test_held_out_links_are_no_negatives() -> None:
+    clique = np.array([(i, j) for i in range(6) for j in range(i)])
+    _, curve = run(fixed(np.eye(6, dtype=np.float32)), clique, clique[:0], 6)
+    np.testing.assert_array_equal(curve.frequency, np.ones(len(curve.frequency)))
+    _, curve = run(fixed(np.eye(6, dtype=np.float32)), clique[:5], clique[5:], 6)
+    np.testing.assert_array_equal(curve.frequency, np.ones(len(curve.frequency)))
+
+
+def test_the_reliability_curve_is_cross_fitted() -> None:
+    """Each half is predicted with the base rate of the other half, which is the opposite."""
+    half = np.arange(200) < 100
+    linked = np.where(half, np.arange(200) % 10 > 0, np.arange(200) % 10 == 0)
+    curve = _cross_fitted_curve(np.ones(200), linked, half)
+    assert curve.probability == pytest.approx([0.1, 0.9], abs=0.02)
+    assert curve.frequency == pytest.approx([0.9, 0.1])
+    assert curve.error == pytest.approx(0.8, abs=0.02)
