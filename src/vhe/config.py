@@ -218,7 +218,7 @@ class PairVHEConfig(Settings):
     )
     pi0: float | None = _setting(
         None,
-        "prior probability of a link; none: the density of the network",
+        "prior probability of a link, for link_posterior=mlp; none: the density of the network",
         lambda v: v is None or 0 < v < 1,
         "a number between 0 and 1, or none",
     )
