@@ -1,4 +1,4 @@
-/* Vectors of the machine for which compiled.py compiles: the C says nothing about which that is. */
+/* Vector types of the target machine (runtime/native.py chooses it by compiler flags). */
 
 #if defined __AVX512F__
 #define LANES 16
@@ -19,7 +19,7 @@ typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias))
 typedef int lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 INLINE long up(long n, long to) { return (n + to - 1) / to * to; }
-/* How many of them to take at once, `most` at most, so that no turn is left with few. */
+/* Size of equal chunks of `count` items, at most `most` each. */
 INLINE long even(long count, long most)
 {
     long turns = (count + most - 1) / most;

@@ -77,8 +77,10 @@ def initialised() -> Iterator[None]:
         yield
         return
     store, number, processes = next(rendezvous("env://"))
-    # torchrun's store outlives a group: a later group must not read the addresses of an earlier one
-    store = PrefixStore(f"vhe/{next(_groups)}", store)
+    # torchrun's store outlives a group and its processes: a later group must not read the addresses
+    # of an earlier one
+    restarts = _from_torchrun("TORCHELASTIC_RESTART_COUNT", 0)
+    store = PrefixStore(f"vhe/{restarts}/{next(_groups)}", store)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, store=store, rank=number, world_size=processes)
     try:
