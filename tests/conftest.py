@@ -1,6 +1,7 @@
 """A small network with learnable structure, settings that fit it in a fraction of a second, and
 fitted models."""
 
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from vhe.data.text import Corpus
 from vhe.estimators import VHE, PairVHE
 
 TOPICS, WORDS_PER_TOPIC = 5, 10
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores Ctrl-C
 
 
 def topic_network(n: int = 60, links_each: int = 2) -> TextNetwork:
