@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vhe.config import PairVHEConfig, VHEConfig
     from vhe.data.datasets import load
     from vhe.data.network import TextNetwork
+    from vhe.data.sources import read
     from vhe.errors import VHEError
     from vhe.estimators import VHE, PairVHE, load_model
     from vhe.evaluation.link import evaluate
@@ -30,6 +31,7 @@ __all__ = [
     "evaluate",
     "load",
     "load_model",
+    "read",
 ]
 
 _MODULES = {
@@ -41,6 +43,7 @@ _MODULES = {
     "TextNetwork": "vhe.data.network",
     "load": "vhe.data.datasets",
     "load_model": "vhe.estimators",
+    "read": "vhe.data.sources",
     "evaluate": "vhe.evaluation.link",
 }
 

@@ -2,50 +2,134 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from cyclopts import Parameter
+
+from vhe.cli.options import Help
 from vhe.cli.output import print_status
+from vhe.data.readers.synonyms import SYNONYMS
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from vhe.data.network import TextNetwork
-    from vhe.estimators import Estimator
+    from vhe.fitted import FittedModel
 
 
-def read_network(
-    source: str | None, vertices: Path | None = None, edges: Path | None = None
-) -> TextNetwork:
-    """Read the network named by SOURCE or stored in two files; print the notes of the reader."""
-    from vhe.data.datasets import load
-    from vhe.data.network import TextNetwork
+def _names(meaning: str) -> str:
+    return " | ".join(SYNONYMS[meaning])
 
-    if source is not None and (vertices or edges):
-        raise VHEError("SOURCE and --vertices/--edges exclude each other: omit one of them")
-    if vertices:
-        network = TextNetwork.from_files(vertices, edges)  # GraphML contains its edges
-    elif edges:
-        raise VHEError("--edges FILE requires --vertices FILE")
-    elif source:
-        network = load(source)
-    else:
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class NetworkOptions:
+    """How a network is read; the options of every command with a SOURCE."""
+
+    vertices: Annotated[Path | None, Help("instead of SOURCE: file with id, text[, label]")] = None
+    edges: Annotated[Path | None, Help("file with source, target: links of the vertices")] = None
+    id: Annotated[str | None, Help(f"column of ids (default: {_names('id')})")] = None
+    text: Annotated[
+        str | None,
+        Help(
+            f"columns of texts, joined (default: text, or {_names('title')} "
+            f"+ {_names('abstract')})",
+            metavar="COLUMNS",
+        ),
+    ] = None
+    label: Annotated[str | None, Help(f"column of labels (default: {_names('label')})")] = None
+    source: Annotated[
+        str | None, Help(f"column of sources in --edges (default: {_names('source')})")
+    ] = None
+    target: Annotated[
+        str | None, Help(f"column of targets in --edges (default: {_names('target')})")
+    ] = None
+    references: Annotated[
+        str | None, Help(f"column or field of references (default: {_names('references')})")
+    ] = None
+    on_unknown: Annotated[
+        Literal["error", "skip", "create"] | None,
+        Help(
+            "edges to unknown ids: error (default for --edges), skip (default for references and "
+            "links) or create vertices",
+            metavar="error|skip|create",
+        ),
+    ] = None
+    on_duplicate: Annotated[
+        Literal["error", "first", "merge"],
+        Help("duplicate ids: error, first or merge", metavar="error|first|merge"),
+    ] = "error"
+    name: Annotated[str | None, Help("name of the network (default: of SOURCE)")] = None
+    sql: Annotated[
+        str | None, Help("instead of SOURCE: database URL (or VHE_SQL_URL)", metavar="URL")
+    ] = None
+    vertices_query: Annotated[
+        str | None, Help("query of vertices (default: SELECT * FROM vertices)", metavar="SQL")
+    ] = None
+    edges_query: Annotated[
+        str | None, Help("query of edges (default: SELECT * FROM edges)", metavar="SQL")
+    ] = None
+
+
+def read_network(source: str | None, options: NetworkOptions | None = None) -> TextNetwork:
+    """Read the network named by SOURCE or by options; print the notes of the reader."""
+    from vhe.data.datasets import DATASETS, load
+    from vhe.data.sources import read
+
+    given = dict(vars(options or NetworkOptions()))
+    vertices, edges, url = given.pop("vertices"), given.pop("edges"), given.pop("sql")
+    if url is None and source is None and vertices is None and given["vertices_query"]:
+        url = os.environ.get("VHE_SQL_URL")
+    places = {"SOURCE": source, "--vertices": vertices, "--sql": url}
+    named = [name for name, place in places.items() if place is not None]
+    if len(named) > 1:
+        raise VHEError(f"{named[0]} and {named[1]} exclude each other: omit one of them")
+    if not named and edges:
+        raise VHEError("--edges FILE requires SOURCE or --vertices FILE")
+    if not named:
         raise VHEError(
-            "no network given: name a dataset (listed by vhe data), a folder with data.txt and "
-            "graph.txt, or --vertices FILE --edges FILE"
+            "no network given: name a dataset (listed by vhe data), a file or folder, "
+            "--vertices FILE --edges FILE, or --sql URL"
         )
+    chosen = {key: value for key, value in given.items() if value is not None}
+    if source is not None and source in DATASETS:
+        extra = [key for key, value in chosen.items() if value != getattr(NetworkOptions, key)]
+        if extra or edges:
+            option = "edges" if edges else extra[0].replace("_", "-")
+            raise VHEError(f"--{option}: {source} is a dataset: omit the option")
+        network = load(source)
+    elif source is not None and not _can_be_read(source):
+        network = load(source)  # raises an error with the names of the datasets
+    else:
+        network = read(url or source or vertices or "", edges, **chosen)
     for note in network.notes:
         print_status(f"note: {note}")
     return network
 
 
-def read_model(folder: Path) -> Estimator:
-    """Load a model folder written by `vhe fit`."""
+def _can_be_read(source: str) -> bool:
+    from vhe.data.readers.inputs import STDIN
+
+    return source in STDIN or "://" in source or Path(source).exists()
+
+
+def read_model(folder: Path) -> FittedModel:
+    """Load a model folder written by `vhe fit`.
+
+    A graph model is loaded without torch, whose import takes longer than most answers.
+    """
     from vhe.storage.folder import restore_interrupted_write
 
     if not restore_interrupted_write(folder).is_dir():
         raise VHEError(f"{folder}: no such model folder; create it: vhe fit SOURCE --out {folder}")
+    from vhe.fitted import open_model
+
+    if (model := open_model(folder)) is not None:
+        return model
     from vhe.estimators import load_model
 
     return load_model(folder)

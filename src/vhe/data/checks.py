@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vhe.errors import VHEError
+from vhe.errors import VHEError, similar
 from vhe.runtime.messages import shown
 
 Integers = NDArray[np.int64]
@@ -25,9 +24,9 @@ def unknown_id(vertex_id: object, ids: Sequence[Hashable]) -> str:
             return f"{name} (there is {shown(i)}, which is of another type)"
     if isinstance(vertex_id, str) and len(vertex_id) <= MAX_ID_LENGTH:
         candidates = (i for i in ids if isinstance(i, str) and len(i) <= MAX_ID_LENGTH)
-        similar = difflib.get_close_matches(vertex_id, islice(candidates, MAX_IDS), 1)
-        if similar:
-            return f"{name} (did you mean {similar[0]!r}?)"
+        near = similar(vertex_id, islice(candidates, MAX_IDS), cutoff=0.8)
+        if near:
+            return f"{name} (did you mean {near!r}?)"
     return name
 
 

@@ -17,6 +17,7 @@ from vhe.data.network import TextNetwork
 from vhe.data.readers.cane import read_cane
 from vhe.data.readers.debian import read_debian
 from vhe.data.readers.seealso import read_seealso
+from vhe.data.sources import read
 from vhe.errors import VHEError
 from vhe.runtime.files import atomic_write, cache_folder, read_bytes
 
@@ -69,14 +70,11 @@ DATASETS: Mapping[str, Dataset] = {
 }
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of the datasets."""
-    return tuple(DATASETS)
-
-
 def describe(name: str) -> str:
     """Return a one-line description of a dataset."""
-    return _known(name).description
+    if name not in DATASETS:
+        raise _unknown(name)
+    return DATASETS[name].description
 
 
 def load(source: str | PathLike[str], *, base_url: str | None = None) -> TextNetwork:
@@ -85,7 +83,7 @@ def load(source: str | PathLike[str], *, base_url: str | None = None) -> TextNet
     Parameters
     ----------
     source : str or path
-        One of `names`, or a path; write `./cora` for a folder that has the name of a dataset.
+        One of `DATASETS`, or a path; write `./cora` for a folder that has the name of a dataset.
     base_url : str, optional
         Base URL for downloads (default: VHE_DATA_URL, or where the files were published). Files
         in the folder VHE_DATA_DIR or in the cache (VHE_CACHE, or `vhe` in XDG_CACHE_HOME or in
@@ -101,11 +99,8 @@ def load(source: str | PathLike[str], *, base_url: str | None = None) -> TextNet
         data, graph, group = paths["data.txt"], paths["graph.txt"], paths.get("group.txt")
         parts = read_cane(data, graph, group, name=name, replace_invalid=True)
         return TextNetwork.from_parts(parts)
-    path = Path(source)
-    if path.is_dir():
-        return TextNetwork.from_folder(path)
-    if path.exists() or path.suffix.lower() == ".graphml":
-        return TextNetwork.from_files(path)
+    if Path(source).exists():
+        return read(source)
     raise _unknown(name)
 
 
@@ -134,7 +129,7 @@ def statistics(network: TextNetwork) -> dict[str, Any]:
 
 def fetch(name: str, file: str, base_url: str | None = None) -> Path:
     """Return the path of a verified file of a dataset; download it if it is not available."""
-    dataset = _known(name)
+    dataset = DATASETS[name]
     expected = dataset.files[file]
     mirror = os.environ.get("VHE_DATA_DIR")
     if mirror:
@@ -186,16 +181,10 @@ def _matches(content: bytes, expected: str) -> bool:
     return hashlib.sha256(content).hexdigest() == expected
 
 
-def _known(name: str) -> Dataset:
-    if name not in DATASETS:
-        raise _unknown(name)
-    return DATASETS[name]
-
-
 def _unknown(name: str) -> VHEError:
     near = difflib.get_close_matches(name.lower(), DATASETS, 1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
     return VHEError(
-        f"{name!r} is neither a dataset{meant} nor a folder with data.txt and graph.txt; "
+        f"{name!r} is neither a dataset{meant} nor a file or folder; "
         f"the datasets are {', '.join(DATASETS)}."
     )

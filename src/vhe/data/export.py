@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from os import PathLike
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,21 +51,12 @@ def write_embedding(
     parts = {"mean": mean} if std is None else {"mean": mean, "std": std}
     with atomic_write(path) as temporary:
         if extension == ".npy":
-            _write_npy(temporary, mean if std is None else np.stack([mean, std]))
+            with temporary.open("wb") as file:
+                # not the file itself: numpy would write by `tofile`, which ignores a full disk
+                target: Any = SimpleNamespace(write=file.write)
+                np.save(target, mean if std is None else np.stack([mean, std]))
         else:
             _write_arrow(extension, temporary, ids, parts)
-
-
-def _write_npy(path: Path, array: NDArray[np.floating]) -> None:
-    """Write an array as `np.save` does, but report a full disk.
-
-    `np.save` writes by `ndarray.tofile`, which ignores an error of the last block.
-    """
-    array = np.ascontiguousarray(array)
-    with path.open("wb") as file:
-        header = np.lib.format.header_data_from_array_1_0(array)
-        np.lib.format.write_array_header_1_0(file, header)
-        file.write(array.data)
 
 
 def _write_arrow(

@@ -6,12 +6,13 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vhe.data import convert, splits
+from vhe.data.attributes import Vectors, Weights, checked_vectors, checked_weights
 from vhe.data.checks import (
     Integers,
     checked_edges,
@@ -27,14 +28,8 @@ from vhe.data.parts import NetworkParts
 from vhe.data.readers.cane import read_cane_folder
 from vhe.data.readers.graphml import read_graphml
 from vhe.data.readers.network_tables import read_tables
-from vhe.data.splits import LinkTest, Protocol, UnseenTest
 from vhe.errors import VHEError
-from vhe.runtime.messages import counted
-
-if TYPE_CHECKING:
-    import networkx
-    import pandas
-    from torch_geometric.data import Data
+from vhe.runtime.messages import counted, shown
 
 
 class TextNetwork:
@@ -54,6 +49,11 @@ class TextNetwork:
     name : str
     notes : sequence of str
         Remarks of the reader on what it repaired or ignored.
+    vectors : (n, k) array, optional
+        Features of the vertices, such as embeddings of their texts; a row of zeros for a vertex
+        without any.
+    edge_weights : (m,) array, optional
+        Positive weights of `edges`.
 
     Examples
     --------
@@ -74,6 +74,8 @@ class TextNetwork:
         directed: bool = False,
         name: str = "network",
         notes: Sequence[str] = (),
+        vectors: ArrayLike | None = None,
+        edge_weights: ArrayLike | None = None,
     ) -> None:
         self.ids: tuple[Hashable, ...] = tuple(map(python_scalar, ids))
         if not self.ids:
@@ -85,23 +87,35 @@ class TextNetwork:
         self.directed = bool(directed)
         self.name = str(name)
         self.notes: tuple[str, ...] = tuple(notes)
+        self.vectors: Vectors | None = None
+        if vectors is not None:
+            self.vectors = checked_vectors(
+                vectors, len(self.ids), lambda k: f"row {k} ({shown(self.ids[k])})"
+            )
+        self.edge_weights: Weights | None = None
+        if edge_weights is not None:
+            self.edge_weights = checked_weights(edge_weights, len(self.edges))
 
     @classmethod
     def from_parts(cls, parts: NetworkParts, *, count_oddities: bool = True) -> TextNetwork:
         """Make a network from the result of a reader.
 
-        With `count_oddities`, notes report the number of duplicate edges, loops and empty texts.
+        With `count_oddities`, notes report the number of duplicate edges, loops, empty texts and
+        vertices without vector.
         """
         network = cls(**vars(parts))
         if count_oddities:
             loops = network.loops
             duplicates = len(network.edges) - loops - len(network.links)
             empty = sum(not text.strip() for text in network.texts)
-            edges = counted(duplicates, "duplicate edge")
+            bare = 0 if network.vectors is None else int((~network.vectors.any(axis=1)).sum())
+            edges = f"{counted(duplicates, 'duplicate edge')} (in either direction)"
+            weighted = network.edge_weights is not None
             notes = {
-                f"{edges} (in either direction) ignored in training": duplicates,
+                f"{edges} {'added by weight' if weighted else 'ignored in training'}": duplicates,
                 f"{counted(loops, 'self-loop')} ignored in training": loops,
                 f"{counted(empty, 'vertex', 'vertices')} without text": empty,
+                f"{counted(bare, 'vertex', 'vertices')} without vector": bare,
             }
             network.notes += tuple(note for note, count in notes.items() if count)
         return network
@@ -113,14 +127,38 @@ class TextNetwork:
         size = f"{counted(len(self), 'vertex', 'vertices')}, {counted(len(self.links), 'link')}"
         if self.labels is not None:
             size += f", {counted(len(set(self.labels) - {None}), 'label')}"
+        if self.vectors is not None:
+            size += f", {self.vectors.shape[1]}-dimensional vectors"
         return f"TextNetwork({self.name!r}: {size})"
 
     @cached_property
     def links(self) -> Integers:
         """Distinct undirected edges without loops, i < j, sorted: (k, 2); used in training."""
-        low, high = self.edges.min(axis=1), self.edges.max(axis=1)
-        keys = np.unique((low * len(self) + high)[low != high])
+        keys = np.unique(self._keys(self.edges)[self.edges[:, 0] != self.edges[:, 1]])
         return read_only(np.stack(np.divmod(keys, len(self)), axis=1))
+
+    @cached_property
+    def link_weights(self) -> Weights | None:
+        """Weight of each of `links`, the sum over its edges in either direction: (k,)."""
+        if self.edge_weights is None:
+            return None
+        proper = self.edges[:, 0] != self.edges[:, 1]
+        link = np.searchsorted(self._keys(self.links), self._keys(self.edges[proper]))
+        weights = np.zeros(len(self.links))
+        np.add.at(weights, link, self.edge_weights[proper])
+        weights.setflags(write=False)
+        return weights
+
+    def weights_of(self, links: Integers) -> Weights:
+        """Return the weights of some rows of `links`, 1 if edges have no weights: (m,)."""
+        if self.link_weights is None:
+            return np.ones(len(links))
+        return self.link_weights[np.searchsorted(self._keys(self.links), self._keys(links))]
+
+    def _keys(self, pairs: Integers) -> Integers:
+        """One number per pair, the same in both directions: (m,)."""
+        keys: Integers = pairs.min(axis=1) * len(self) + pairs.max(axis=1)
+        return keys
 
     @cached_property
     def degrees(self) -> Integers:
@@ -142,15 +180,15 @@ class TextNetwork:
 
     def indices(self, ids: Iterable[Hashable]) -> Integers:
         """Return the indices of the vertices with these ids: (len(ids),)."""
-        ids = list(ids)
-        try:
-            return np.array([self._positions[i] for i in ids], dtype=np.int64)
-        except (KeyError, TypeError):
-            return np.array([self.index(i) for i in ids], dtype=np.int64)  # raises
+        return np.fromiter(map(self.index, ids), dtype=np.int64)
 
     def with_edges(self, edges: ArrayLike, **changes: Any) -> TextNetwork:
-        """Return the same vertices with other edges; `changes` are arguments of the constructor."""
-        same = {"labels": self.labels, "directed": self.directed, "name": self.name}
+        """Return the same vertices with other edges; `changes` are arguments of the constructor.
+
+        The new edges have no weights unless `edge_weights` are given.
+        """
+        same: dict[str, Any] = {"labels": self.labels, "directed": self.directed}
+        same |= {"name": self.name, "vectors": self.vectors}
         return TextNetwork(self.ids, self.texts, edges, **{**same, **changes})
 
     def subnetwork(self, vertices: ArrayLike) -> TextNetwork:
@@ -164,25 +202,24 @@ class TextNetwork:
         position[chosen] = np.arange(len(chosen))
         if (position >= 0).sum() != len(chosen):
             raise VHEError("subnetwork takes distinct vertex indices.")
-        inside = position[self.edges]
+        ends = position[self.edges]
+        inside = (ends >= 0).all(axis=1)
         return TextNetwork(
             [self.ids[k] for k in chosen],
             [self.texts[k] for k in chosen],
-            inside[(inside >= 0).all(axis=1)],
+            ends[inside],
             None if self.labels is None else [self.labels[k] for k in chosen],
             directed=self.directed,
             name=self.name,
+            vectors=None if self.vectors is None else self.vectors[chosen],
+            edge_weights=None if self.edge_weights is None else self.edge_weights[inside],
         )
 
-    def split_edges(
-        self, ratio: float, seed: int = 0, protocol: Protocol = "clean"
-    ) -> tuple[TextNetwork, LinkTest]:
-        """Split the edges at random: a share `ratio` for training, the others for the test."""
-        return splits.split_edges(self, ratio, seed, protocol)
-
-    def split_vertices(self, ratio: float, seed: int = 0) -> tuple[TextNetwork, UnseenTest]:
-        """Split the vertices at random: only a share `ratio` is in the training network."""
-        return splits.split_vertices(self, ratio, seed)
+    split_edges, split_vertices = splits.split_edges, splits.split_vertices
+    to_networkx, to_pandas, to_pyg = convert.to_networkx, convert.to_pandas, convert.to_pyg
+    from_networkx = classmethod(convert.from_networkx)
+    from_pandas = classmethod(convert.from_pandas)
+    from_pyg = classmethod(convert.from_pyg)
 
     @classmethod
     def from_edges(
@@ -216,48 +253,6 @@ class TextNetwork:
             name=name,
         )
         return cls.from_parts(parts)
-
-    @classmethod
-    def from_networkx(
-        cls, graph: networkx.Graph, text: str = "text", label: str | None = None
-    ) -> TextNetwork:
-        """Make a network from a networkx graph; `text` and `label` name vertex attributes."""
-        return cls.from_parts(convert.from_networkx(graph, text, label))
-
-    def to_networkx(self) -> networkx.Graph:
-        """Return a Graph (a DiGraph if directed) with vertex attributes `text` and `label`."""
-        return convert.to_networkx(self)
-
-    @classmethod
-    def from_pandas(
-        cls,
-        vertices: pandas.DataFrame,
-        edges: pandas.DataFrame,
-        *,
-        id: str = "id",
-        text: str = "text",
-        label: str | None = None,
-        source: str = "source",
-        target: str = "target",
-    ) -> TextNetwork:
-        """Make a network from a table of vertices and a table of edges with these columns."""
-        parts = convert.from_pandas(vertices, edges, id, text, label, source, target)
-        return cls.from_parts(parts)
-
-    def to_pandas(self) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-        """Return a table of vertices (id, text and, if any, label) and a table of edges."""
-        return convert.to_pandas(self)
-
-    @classmethod
-    def from_pyg(
-        cls, data: Data, texts: Sequence[str], ids: Sequence[Hashable] | None = None
-    ) -> TextNetwork:
-        """Make a network from PyTorch Geometric's `Data`; labels are `y`, None if negative."""
-        return cls.from_parts(convert.from_pyg(data, texts, ids))
-
-    def to_pyg(self) -> Data:
-        """Return PyTorch Geometric's `Data` with edge_index, y (-1 for no label), ids and texts."""
-        return convert.to_pyg(self)
 
     @classmethod
     def from_files(

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
+from vhe.data.attributes import Vectors, Weights
 from vhe.data.checks import Integers
+
+if TYPE_CHECKING:
+    from vhe.data.network import TextNetwork
 
 
 @dataclass(frozen=True)
@@ -20,20 +24,8 @@ class NetworkParts:
     directed: bool = False
     name: str = "network"
     notes: Sequence[str] = ()
+    vectors: Vectors | None = None
+    edge_weights: Weights | None = None
 
 
-class NetworkLike(Protocol):
-    """What a writer needs; `TextNetwork` and `NetworkParts` have it."""
-
-    @property
-    def ids(self) -> Sequence[Hashable]: ...
-    @property
-    def texts(self) -> Sequence[str]: ...
-    @property
-    def edges(self) -> Integers: ...
-    @property
-    def labels(self) -> Sequence[Hashable | None] | None: ...
-    @property
-    def directed(self) -> bool: ...
-    @property
-    def name(self) -> str: ...
+NetworkLike: TypeAlias = "NetworkParts | TextNetwork"  # what a writer takes

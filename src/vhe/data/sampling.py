@@ -7,7 +7,7 @@ processes can draw the same batch without communication.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
@@ -104,8 +104,7 @@ class PairSampler:
     ) -> None:
         self.links, self.seed, self.alpha, self.negatives = links, seed, alpha, negatives
         self.link_set = LinkSet(links, vertices)
-        self.links_in_batch = min(len(links), max(1, batch_size // (1 + negatives)))
-        self.batches = LinkBatches(links, self.links_in_batch, seed)
+        self.batches = LinkBatches(links, max(1, batch_size // (1 + negatives)), seed)
         degree = np.bincount(links.ravel(), minlength=vertices)
         self._cumulative_weight = np.cumsum((1.0 + degree) ** 0.75)
 
@@ -113,26 +112,18 @@ class PairSampler:
     def steps_in_epoch(self) -> float:
         return self.batches.steps_in_epoch
 
-    def link_numbers(self, step: int) -> NDArray[np.int64]:
-        """Return the row numbers of the links of a batch: (links_in_batch,)."""
-        return self.batches.numbers(step)
-
     def batch(self, step: int) -> Pairs:
         rng = random_stream(self.seed, 1, step)
-        linked = self.links[self.link_numbers(step)]
+        linked = self.links[self.batches.numbers(step)]
         flip = rng.random(len(linked)) < 0.5
         i = np.where(flip, linked[:, 1], linked[:, 0])
         j = np.where(flip, linked[:, 0], linked[:, 1])
         negative_i = np.tile(i, self.negatives)
         negative_j, unlinked = self._unlinked(negative_i, rng)
         negative_i, negative_j = negative_i[unlinked], negative_j[unlinked]
-        w = np.concatenate([np.ones(len(i)), np.zeros(len(negative_i))]).astype(np.float32)
-        return Pairs(
-            np.concatenate([i, negative_i]),
-            np.concatenate([j, negative_j]),
-            w,
-            rng.random(len(w)) >= self.alpha,
-        )
+        w = np.repeat(np.array([1, 0], dtype=np.float32), [len(i), len(negative_i)])
+        known = rng.random(len(w)) >= self.alpha
+        return Pairs(np.append(i, negative_i), np.append(j, negative_j), w, known)
 
     def _unlinked(
         self, i: NDArray[np.int64], rng: np.random.Generator
@@ -147,13 +138,6 @@ class PairSampler:
             if not missing.any():
                 break
         return j, ~missing
-
-
-def longer_first(pairs: Pairs, lengths: NDArray[np.int64]) -> tuple[Pairs, NDArray[np.bool_]]:
-    """Swap the ends where j has the longer text; return the pairs and which were swapped."""
-    swap = lengths[pairs.i] < lengths[pairs.j]
-    i, j = np.where(swap, pairs.j, pairs.i), np.where(swap, pairs.i, pairs.j)
-    return replace(pairs, i=i, j=j), swap
 
 
 def length_buckets(

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from vhe.errors import VHEError
 from vhe.runtime.messages import counted
@@ -112,12 +113,7 @@ class LinkTest:
         ``lines``: all replace the target by one of `candidates` other than the target; as in
         earlier publications, it may be the source or one of its neighbours.
         """
-        table = np.empty((len(self), NEGATIVES, 2), dtype=np.int64)
-        start = 0
-        for block in self.negative_blocks():
-            table[start : start + len(block)] = block
-            start += len(block)
-        return table
+        return np.concatenate(list(self.negative_blocks()))
 
     def negative_blocks(self) -> Iterator[np.ndarray]:
         """Yield the rows of `negatives` in order, at most `BLOCK` at a time."""
@@ -156,23 +152,43 @@ class UnseenTest(LinkTest):
 
 
 def split_edges(
-    network: TextNetwork, ratio: float, seed: int = 0, protocol: Protocol = "clean"
+    network: TextNetwork,
+    ratio: float,
+    seed: int = 0,
+    protocol: Protocol = "clean",
+    *,
+    time: ArrayLike | None = None,
 ) -> tuple[TextNetwork, LinkTest]:
-    """Split the edges at random: a share ``ratio`` for training, the others for the test.
+    """Split the edges: a share ``ratio`` for training, the others for the test.
 
     Both parts have at least one edge. ``clean`` splits the links (undirected, distinct, no loops);
     ``lines`` splits the edge lines as given, which leaks (`LinkTest.leak`) and serves only for
     comparison with published figures.
+
+    Parameters
+    ----------
+    time : (m,) array, optional
+        Times of ``network.edges``, numbers or dates. Instead of at random, the edges are split at
+        the time at which the share of earlier ones is nearest to ``ratio``; a link begins with its
+        earliest edge. ``seed`` is then for the negatives only.
     """
     _check(network, ratio, seed, protocol)
-    edges = network.links if protocol == "clean" else network.edges
+    whole = _as_links(network) if protocol == "clean" else network
+    edges = whole.edges
     if len(edges) < 2:
         raise VHEError(
             f"{network.name} has {counted(len(edges), 'edge')}; splitting needs at least two."
         )
-    seen, held_out = _divide(len(edges), ratio, seed)
-    directed = network.directed and protocol == "lines"
-    train = network.with_edges(edges[seen], directed=directed)
+    if time is None:
+        seen, held_out = _divide(len(edges), ratio, seed)
+        train = _with_rows(whole, seen)
+    else:
+        times = _time_ranks(time, len(network.edges))
+        begin = _link_times(network, times) if protocol == "clean" else times
+        last = _last_training_time(begin, ratio)
+        train = _with_rows(network, np.flatnonzero(times <= last))  # weights of the past only
+        train = _as_links(train) if protocol == "clean" else train
+        held_out = np.flatnonzero(begin > last)
     test = LinkTest(train, network, edges[held_out], protocol, float(ratio), int(seed))
     assert_no_leak(train, test)
     return train, test
@@ -262,6 +278,58 @@ def _check(network: TextNetwork, ratio: float, seed: int, protocol: str) -> None
         raise VHEError(f"the seed is {seed}; it must be 0 or greater.")
     if len(network) < 2:
         raise VHEError(f"{network.name} has one vertex; splitting needs at least two.")
+
+
+def _as_links(network: TextNetwork) -> TextNetwork:
+    """Return the network whose edges are the links."""
+    weights = network.link_weights
+    return network.with_edges(network.links, directed=False, edge_weights=weights)
+
+
+def _with_rows(network: TextNetwork, rows: np.ndarray) -> TextNetwork:
+    """Return the network with some of its edges, by row number."""
+    weights = None if network.edge_weights is None else network.edge_weights[rows]
+    return network.with_edges(network.edges[rows], edge_weights=weights)
+
+
+def _time_ranks(time: ArrayLike, count: int) -> np.ndarray:
+    """Replace times by their ranks, equal for equal times: (m,)."""
+    times = np.asarray(time)
+    if times.shape != (count,):
+        raise VHEError(
+            f"time has the shape {times.shape} for {counted(count, 'edge')}; give one time per "
+            "edge of the network."
+        )
+    missing = np.flatnonzero(times != times)  # NaN and NaT
+    if times.dtype.kind == "O":
+        missing = np.flatnonzero([t is None or t != t for t in times])
+    if len(missing):
+        raise VHEError(f"edge {missing[0]} has no time; give one time per edge of the network.")
+    mixed = VHEError("time must consist of numbers or of dates; convert other values first.")
+    if times.dtype.kind in "USV" or any(isinstance(t, str) for t in times[:1]):
+        raise mixed
+    try:
+        return np.unique(times, return_inverse=True)[1]
+    except TypeError:  # values that cannot be compared
+        raise mixed from None
+
+
+def _link_times(network: TextNetwork, times: np.ndarray) -> np.ndarray:
+    """Return the earliest time of each link, given those of the edges: (k,)."""
+    order = np.argsort(times, kind="stable")
+    ends = np.sort(network.edges[order], axis=1)
+    proper = ends[:, 0] != ends[:, 1]
+    _, first = np.unique(ends[proper], axis=0, return_index=True)  # sorted as `links` are
+    return times[order][proper][first]
+
+
+def _last_training_time(times: np.ndarray, ratio: float) -> int:
+    """Return the time up to which the share of edges is nearest to ``ratio``."""
+    found, counts = np.unique(times, return_counts=True)
+    if len(found) < 2:
+        raise VHEError("all edges have the same time; a split by time needs at least two times.")
+    distance = np.abs(np.cumsum(counts)[:-1] - ratio * len(times))
+    return int(found[distance.argmin()])
 
 
 def _divide(count: int, ratio: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

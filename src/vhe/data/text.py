@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import tempfile
 import unicodedata
@@ -11,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,17 +103,25 @@ class Corpus:
         Words with fewer than ``min_count`` occurrences are omitted, unless all words are so rare.
         """
         lookup: dict[str, int] = {}
-        with _temporary_file() as spool:
-            lengths = _spool(texts, lookup, spool, grow=True, progress=progress)
+        with _TokenFile() as spool, _TokenFile() as packed:
+            for text in _reported(texts, progress):
+                spool.append([lookup.setdefault(word, len(lookup)) for word in tokenize(text)])
+            found, offsets = spool.read()
             counts = np.zeros(len(lookup), dtype=np.int64)
-            for block in _blocks(spool, int(lengths.sum())):
-                counts += np.bincount(block, minlength=len(lookup))
+            for start in range(0, len(found), BLOCK):
+                counts += np.bincount(found[start : start + BLOCK], minlength=len(lookup))
             threshold = min_count if (counts >= min_count).any() else 1
             frequent = np.flatnonzero(counts >= threshold)
-            words = np.array(list(lookup), dtype=object)[frequent]
-            token_of = np.zeros(len(lookup), dtype=np.int32)
+            token_of = np.full(len(lookup), PADDING, dtype=np.int32)
             token_of[frequent] = np.arange(1, len(frequent) + 1)
-            return cls._pack(spool, lengths, token_of, tuple(words), max_words)
+            truncated = 0
+            for start, end in pairwise(offsets.tolist()):
+                tokens = token_of[found[start:end]]
+                tokens = tokens[tokens != PADDING]
+                truncated += len(tokens) > max_words
+                packed.append(tokens[:max_words].tolist())
+            words = np.array(list(lookup), dtype=object)[frequent]
+            return cls(*packed.read(), tuple(words), truncated)
 
     @classmethod
     def encode(
@@ -125,40 +133,14 @@ class Corpus:
         progress: Report | None = None,
     ) -> Corpus:
         """Encode texts with a given vocabulary; words outside it are omitted."""
-        lookup = {word: index for index, word in enumerate(vocabulary)}
-        with _temporary_file() as spool:
-            lengths = _spool(texts, lookup, spool, grow=False, progress=progress)
-            token_of = np.arange(1, len(lookup) + 1, dtype=np.int32)
-            return cls._pack(spool, lengths, token_of, tuple(vocabulary), max_words)
-
-    @classmethod
-    def _pack(
-        cls,
-        spool: io.FileIO,
-        lengths: NDArray[np.int64],
-        token_of: NDArray[np.int32],
-        vocabulary: tuple[str, ...],
-        max_words: int,
-    ) -> Corpus:
-        """Convert spooled word indices to tokens, drop those with token 0, truncate the texts."""
-        ends = np.cumsum(lengths)
-        new_lengths = np.zeros(len(lengths), dtype=np.int64)
-        done = 0
-        with _temporary_file() as packed:
-            for block in _blocks(spool, int(ends[-1]) if len(ends) else 0):
-                token = token_of[block]
-                text = np.searchsorted(ends, np.arange(done, done + len(block)), side="right")
-                done += len(block)
-                token, text = token[token > 0], text[token > 0]
-                start = np.searchsorted(text, text)  # of the text in this block
-                position = np.arange(len(text)) - start + new_lengths[text]
-                new_lengths += np.bincount(text, minlength=len(lengths))
-                _write(packed, token[position < max_words])
-            truncated = int((new_lengths > max_words).sum())
-            new_lengths = np.minimum(new_lengths, max_words)
-            offsets = np.concatenate([[0], np.cumsum(new_lengths)])
-            tokens = _read(packed, int(offsets[-1]))
-        return cls(tokens, offsets, vocabulary, truncated)
+        lookup = {word: token for token, word in enumerate(vocabulary, start=1)}
+        truncated = 0
+        with _TokenFile() as packed:
+            for text in _reported(texts, progress):
+                tokens = [lookup[word] for word in tokenize(text) if word in lookup]
+                truncated += len(tokens) > max_words
+                packed.append(tokens[:max_words])
+            return cls(*packed.read(), tuple(vocabulary), truncated)
 
     def select(self, texts: NDArray[np.int64]) -> Corpus:
         """Return some texts, in the given order."""
@@ -195,72 +177,61 @@ def concatenated_ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) ->
     return np.arange(counts.sum()) + np.repeat(starts - before, counts)
 
 
-def _spool(
-    texts: Sequence[str],
-    lookup: dict[str, int],
-    spool: io.FileIO,
-    *,
-    grow: bool,
-    progress: Report | None,
-) -> NDArray[np.int64]:
-    """Write the index of each word to a file; return the number of words of each text."""
-    lengths, buffer = array("q"), array("i")
+def _reported(texts: Sequence[str], progress: Report | None) -> Iterator[str]:
+    """Yield the texts, and report how many are done."""
     for done, text in enumerate(texts, start=1):
-        words = tokenize(text)
-        before = len(buffer)
-        if grow:
-            buffer.extend([lookup.setdefault(word, len(lookup)) for word in words])
-        else:
-            buffer.extend([lookup[word] for word in words if word in lookup])
-        lengths.append(len(buffer) - before)
-        if len(buffer) >= BLOCK:
-            _write(spool, np.frombuffer(buffer, dtype=np.int32))
-            buffer = array("i")
+        yield text
         if progress is not None and (done % REPORT_EVERY == 0 or done == len(texts)):
             progress(done, len(texts))
-    _write(spool, np.array(buffer, dtype=np.int32))
-    return np.array(lengths, dtype=np.int64)
+
+
+class _TokenFile:
+    """The tokens of consecutive texts, in a temporary file without a name; closed on exit."""
+
+    def __init__(self) -> None:
+        self._lengths, self._buffer = array("q"), array("i")
+        with _temporary_folder_errors():
+            # unbuffered: a buffer could fail as late as in `close`
+            self._file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def append(self, tokens: list[int]) -> None:
+        """Append the tokens of the next text."""
+        before = len(self._buffer)
+        self._buffer.extend(tokens)
+        self._lengths.append(len(self._buffer) - before)
+        if len(self._buffer) >= BLOCK:
+            self._flush()
+
+    def read(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return all tokens, memory-mapped if there are many, and the offsets of the texts."""
+        self._flush()
+        offsets = np.append(0, np.cumsum(self._lengths, dtype=np.int64))
+        count = int(offsets[-1])
+        if count > IN_MEMORY:
+            return np.memmap(self._file, dtype=np.int32, mode="r", shape=(count,)), offsets
+        self._file.seek(0)
+        return np.frombuffer(self._file.read(4 * count), dtype=np.int32), offsets
+
+    def _flush(self) -> None:
+        left = memoryview(self._buffer).cast("B")
+        with _temporary_folder_errors():
+            while left:
+                left = left[self._file.write(left) :]
+        self._buffer = array("i")
 
 
 @contextmanager
-def _temporary_file() -> Iterator[io.FileIO]:
-    """An unbuffered file without a name.
-
-    A buffer could fail as late as in `close`, which numpy's `tofile` does not even report.
-    """
+def _temporary_folder_errors() -> Iterator[None]:
     try:
-        file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        yield
     except OSError as error:
-        raise _temporary_folder_error(error) from error
-    with file:
-        yield file
-
-
-def _write(file: io.FileIO, tokens: NDArray[np.int32]) -> None:
-    left = np.ascontiguousarray(tokens).data.cast("B") if len(tokens) else memoryview(b"")
-    while left:
-        try:
-            left = left[file.write(left) :]
-        except OSError as error:
-            raise _temporary_folder_error(error) from error
-
-
-def _temporary_folder_error(error: OSError) -> VHEError:
-    return VHEError(
-        "the tokens of the texts cannot be written to the temporary folder "
-        f"({error.strerror or error}); free space there or set TMPDIR to another folder."
-    )
-
-
-def _blocks(spool: io.FileIO, total: int) -> Iterator[NDArray[np.int32]]:
-    spool.seek(0)
-    for start in range(0, total, BLOCK):
-        yield np.frombuffer(spool.read(4 * min(BLOCK, total - start)), dtype=np.int32)
-
-
-def _read(file: io.FileIO, count: int) -> NDArray[Any]:
-    """Return the packed tokens, memory-mapped from the unnamed file if there are many."""
-    if count > IN_MEMORY:
-        return np.memmap(file, dtype=np.int32, mode="r", shape=(count,))
-    file.seek(0)
-    return np.frombuffer(file.read(4 * count), dtype=np.int32)
+        raise VHEError(
+            "the tokens of the texts cannot be written to the temporary folder "
+            f"({error.strerror or error}); free space there or set TMPDIR to another folder."
+        ) from error

@@ -29,3 +29,17 @@ def put(tmp_path: Path) -> Callable[..., dict[str, Path]]:
         return paths
 
     return write
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Callable[[dict[str, str]], Path]:
+    """Write a folder of text files by their relative paths."""
+
+    def write(files: dict[str, str]) -> Path:
+        for name, content in files.items():
+            path = tmp_path / "tree" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        return tmp_path / "tree"
+
+    return write

@@ -7,6 +7,7 @@ import pytest
 
 from vhe.data.network import TextNetwork
 from vhe.data.readers.graphml import write_graphml
+from vhe.data.sources import read
 from vhe.errors import VHEError
 
 Put = Callable[..., dict[str, Path]]  # the fixture
@@ -71,3 +72,32 @@ def test_graphml_errors_name_the_line(put: Put, content: str, sentence: str) -> 
     (path,) = put(g_graphml=content).values()
     with pytest.raises(VHEError, match=sentence):
         TextNetwork.from_files(path)
+
+
+GEXF = """<?xml version="1.0" encoding="ISO-8859-1"?>
+<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2"><graph defaultedgetype="directed">
+<attributes class="node"><attribute id="0" title="Category" type="string"/></attributes>
+<nodes><node id="a" label="größer"><attvalues><attvalue for="0" value="x"/></attvalues></node>
+<node id="b" label="brown fox"/></nodes>
+<edges><edge id="0" source="a" target="b"/></edges></graph></gexf>
+"""
+
+
+def test_gexf(put: Put) -> None:
+    (path,) = put(g_gexf=GEXF.encode("latin-1")).values()
+    network = read(path)
+    assert network.ids == ("a", "b")
+    assert network.texts == ("größer", "brown fox")
+    assert network.labels == ("x", None)
+    assert network.edges.tolist() == [[0, 1]]
+    assert network.directed
+
+
+def test_text_attributes_are_joined_and_unknown_ends_skipped(put: Put) -> None:
+    more = '<edge source="a" target="q"/>'
+    content = GRAPHML.format(doctype="", more=more).replace("abstract", "Note")
+    (path,) = put(g_graphml=content).values()
+    network = read(path, text="note", on_unknown="skip")
+    assert network.texts == ("red fox", "")
+    assert network.edges.tolist() == [[0, 1]]
+    assert network.notes[1].startswith("1 edge with unknown ids skipped (first: 'q' at ")

@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from vhe.data.network import TextNetwork
 from vhe.data.readers.network_tables import write_tables
+from vhe.data.sources import read
 from vhe.errors import VHEError
 
 VERTICES = "id,text,label\na,red fox,x\nb,brown fox,\nc,blue sky,y\n"
@@ -99,8 +100,6 @@ def test_repairs_are_noted(read_csv: ReadCsv) -> None:
     assert read.labels == ("x", None, "y", None)
     assert read.links.tolist() == [[0, 1]]
     assert read.notes == (
-        "vertices.csv: byte order mark (BOM) at the start dropped",
-        "vertices.csv: 5 Windows line ends (CRLF) converted",
         "edges.csv: 3 blank lines skipped",
         "1 duplicate edge (in either direction) ignored in training",
         "1 self-loop ignored in training",
@@ -114,10 +113,13 @@ def test_columns_with_synonymous_names(read_csv: ReadCsv) -> None:
         "weight,Cited,citing\n3,k1,k2\n",
     )
     assert read.ids == ("k1", "k2")
-    assert read.texts == ("long", "longer")
+    assert read.texts == ("T\nlong", "U\nlonger")
     assert read.labels == ("s", "t")
     assert read.edges.tolist() == [[1, 0]]
-    assert read.notes == ("vertices.csv: text read from column 'Abstract'; ignored: 'Title'",)
+    assert read.notes == (
+        "vertices.csv: id: KEY; text: Title + Abstract; label: Subject",
+        "edges.csv: source: citing; target: Cited; ignored: weight",
+    )
 
 
 def test_edges_without_a_header(read_csv: ReadCsv) -> None:
@@ -167,13 +169,18 @@ def test_unpaired_surrogates_are_replaced(put: Put) -> None:
         ("id,text\na,x\n,y\n", EDGES, r"vertices\.csv:3: the id is empty"),
         ("id,ID,text\na,a,x\n", EDGES, r"vertices\.csv:1: duplicate column 'id'"),
         ('id,text\na,"x\ny', EDGES, r"vertices\.csv:2: the row cannot be parsed"),
-        (b"id,text\na,x\nb,caf\xe9\n", EDGES, r"vertices\.csv:3: byte 6 of the line, 0xe9, is not"),
-        ("id,text\n".encode("utf-16"), EDGES, r"vertices\.csv:1: byte 1 of the line, 0xff"),
-        (b"id,text\na,x\0y\n", EDGES, r"vertices\.csv:2: byte 4 of the line is NUL"),
         (
-            VERTICES,
-            EDGES + "c,bb\n",
-            r"edges\.csv:4: unknown vertex id 'bb' \(did you mean 'b'\?\)",
+            b"id,text\na,sn\xc3\xb6\nb,caf\xe9\n",
+            EDGES,
+            r"vertices\.csv:3: byte 6 of the line, 0xe9, is not UTF-8",
+        ),
+        ("id,text\na,x\n".encode("utf-16")[:-1], EDGES, r"vertices\.csv is not UTF-16"),
+        (b"id,text\na,x\0y\n", EDGES, r"vertices\.csv:2: byte 4 of the line is NUL"),
+        (VERTICES, EDGES + "c,bb\n", r"edges\.csv:4: unknown vertex id 'bb'"),
+        (
+            "id,text\nmammal,x\nbird,y\n",
+            "source,target\nbird,mamal\n",
+            r"edges\.csv:2: unknown vertex id 'mamal' \(did you mean 'mammal'\?\)",
         ),
         (VERTICES, EDGES + "a,\n", r"edges\.csv:4: the target is empty"),
         # Quoted texts with line ends do not shift the line numbers.
@@ -281,11 +288,13 @@ def test_invalid_paths(tmp_path: Path, put: Put) -> None:
         (tmp_path / "missing.csv", r"missing\.csv does not exist"),
         (folder, r"folder\.csv is a folder; give a file"),
         (
-            tmp_path / "v.xlsx",
-            r"unknown extension '\.xlsx'; use one of \.csv, \.tsv, \.jsonl",
+            tmp_path / "v.docx",
+            r"unknown extension '\.docx'; use one of \.csv, \.tsv, \.jsonl",
         ),
         (tmp_path / "v", "no extension; use one of"),
     ):
+        if path.name in ("v.docx", "v"):
+            path.write_text("id,text\n")
         with pytest.raises(VHEError, match=sentence):
             TextNetwork.from_files(path, edges)
     with pytest.raises(VHEError, match="give a file of edges"):
@@ -309,3 +318,133 @@ def test_ids_of_any_type_can_be_written(tmp_path: Path) -> None:
         "('a', 1)",
         str(2**80),
     )
+
+
+# --- any column names, references, numeric ids, unknown and duplicate ids
+
+
+def test_columns_are_chosen_by_the_user(put: Put) -> None:
+    files = put(
+        v_csv="Paper No,Heading,Note,Kind,Year\n1,Red,fox,x,2019\n2,Blue,,y,2020\n",
+        e_csv="a,b\n1,2\n",
+    )
+    read_from = {"id": "paper_no", "text": "Heading, Note", "label": "Kind"}
+    network = read(files["v_csv"], files["e_csv"], **read_from, source="a", target="b")
+    assert network.texts == ("Red\nfox", "Blue")
+    assert network.labels == ("x", "y")
+    assert network.edges.tolist() == [[0, 1]]
+    assert network.notes == (
+        "v.csv: id: Paper No; text: Heading + Note; label: Kind; ignored: Year",
+        "e.csv: source: a; target: b",
+    )
+
+
+def test_many_ignored_columns_are_counted(put: Put) -> None:
+    extra = ",".join(f"c{k}" for k in range(31))
+    path = put(z_csv=f"Key,Title,Abstract Note,Cites,{extra}\nk,T,A,,{',' * 30}\n")["z_csv"]
+    assert read(path).notes == (
+        "z.csv: id: Key; text: Title + Abstract Note; references: Cites; ignored: 31 columns",
+    )
+
+
+@pytest.mark.parametrize(
+    "cell", ["b;c", "b | c", "b c", '["b", "c"]', "['b', 'c']", "b;c; ", '"b,c"', '"b\nc"']
+)
+def test_references_separated_in_any_way(put: Put, cell: str) -> None:
+    if cell.startswith("["):
+        cell = '"' + cell.replace('"', '""') + '"'
+    path = put(v_csv=f"id,text,cites\na,x,{cell}\nb,y,\nc,z,b\n")["v_csv"]
+    network = read(path)
+    assert network.edges.tolist() == [[0, 1], [0, 2], [2, 1]]
+    assert network.directed
+
+
+def test_references_with_spaces_in_ids(put: Put) -> None:
+    path = put(v_csv="name,text,links\nRed fox,x,Blue sky\nBlue sky,y,Red fox; Blue sky\n")["v_csv"]
+    assert read(path).edges.tolist() == [[0, 1], [1, 0], [1, 1]]
+
+
+def test_references_in_parquet_and_json(tmp_path: Path) -> None:
+    columns = {"id": [1, 2, 3], "text": ["x", "y", "z"], "references": [[2, 3], [], None]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "v.parquet")
+    assert read(tmp_path / "v.parquet").edges.tolist() == [[0, 1], [0, 2]]
+    rows = [{"id": 1, "text": "x", "references": [{"id": 2}, "3", 2.0]}, {"id": 2, "text": "y"}]
+    (tmp_path / "v.json").write_text(json.dumps([*rows, {"id": 3, "text": "z"}]))
+    assert read(tmp_path / "v.json").edges.tolist() == [[0, 1], [0, 2], [0, 1]]
+    (tmp_path / "v.json").write_text(json.dumps([{"id": 1, "text": "x", "references": [[1]]}]))
+    with pytest.raises(VHEError, match=r"v\.json \(row 1\): a reference is of type list"):
+        read(tmp_path / "v.json")
+
+
+def test_numeric_ids_are_reconciled(put: Put) -> None:
+    files = put(v_csv="id,text\n1,x\n2,y\n", e_csv="source,target\n1.0,2.0\n", f_csv="u,v\n1.5,2\n")
+    network = read(files["v_csv"], files["e_csv"])
+    assert network.ids == ("1", "2")
+    assert network.edges.tolist() == [[0, 1]]
+    assert network.notes == ("e.csv: numeric ids such as 1.0 read as 1",)
+    with pytest.raises(VHEError, match=r"f\.csv:2: unknown vertex id '1\.5'"):
+        read(files["v_csv"], files["f_csv"])
+    versions = put(v_csv="id,text\n1.0,x\nv2,y\n", e_csv="source,target\n1.0,v2\n")
+    assert read(*versions.values()).ids == ("1.0", "v2")
+
+
+def test_unknown_ids(put: Put) -> None:
+    files = put(v_csv="id,text\na,x\nb,y\n", e_csv="source,target\na,b\na,c\nd,b\na,c\n")
+    paths = list(files.values())
+    with pytest.raises(VHEError, match=r"e\.csv:3: unknown vertex id 'c'; .*--on-unknown skip"):
+        read(*paths)
+    skipped = read(*paths, on_unknown="skip")
+    assert skipped.edges.tolist() == [[0, 1]]
+    assert skipped.notes == (
+        f"3 edges with unknown ids skipped (first: 'c' at {paths[1]}:3, 'd' at {paths[1]}:4)",
+    )
+    created = read(*paths, on_unknown="create")
+    assert created.ids == ("a", "b", "c", "d")
+    assert created.texts == ("x", "y", "", "")
+    assert created.edges.tolist() == [[0, 1], [0, 2], [3, 1], [0, 2]]
+    assert created.notes[0].startswith("2 vertices without text created for 3 edges")
+
+
+def test_duplicate_ids(put: Put) -> None:
+    files = put(
+        v_csv="id,text,label\na,x,\nb,y,l\na,z,k\na,x,\na,w,\na,v,\n", e_csv="source,target\na,b\n"
+    )
+    paths = list(files.values())
+    with pytest.raises(VHEError, match=r"v\.csv:4: duplicate id 'a' .*--on-duplicate first"):
+        read(*paths)
+    first = read(*paths, on_duplicate="first")
+    assert first.texts == ("x", "y")
+    assert first.labels == (None, "l")
+    assert first.notes == (
+        f"4 duplicate ids ignored (first: 'a' at {paths[0]}:4, 'a' at {paths[0]}:5, "
+        f"'a' at {paths[0]}:6)",
+    )
+    merged = read(*paths, on_duplicate="merge")
+    assert merged.texts == ("x\nz\nw\nv", "y")
+    assert merged.labels == ("k", "l")
+
+
+def test_labels_from_tags(put: Put) -> None:
+    path = put(z_csv='key,title,Manual Tags,cites\na,x,"cats; pets",\nb,y,pets,\nc,z,,\n')["z_csv"]
+    assert read(path).labels == ("pets", "pets", None)
+
+
+@pytest.mark.parametrize("name", ["e_edgelist", "e_edges", "e_txt"])
+def test_edge_lists(put: Put, name: str) -> None:
+    files = put(**{"v_csv": "id,text\na,x\nb b,y\nc,z\n", name: "# comment\na\tb b\t3\n\na c {}\n"})
+    network = read(files["v_csv"], files[name])
+    assert network.edges.tolist() == [[0, 1], [0, 2]]
+    files = put(**{"v_csv": "id,text\na,x\n", name: "a\n"})
+    with pytest.raises(VHEError, match=r":1: one value instead of two vertex ids"):
+        read(files["v_csv"], files[name])
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("name", ["v_csv", "v_tsv", "v_txt"])
+def test_the_delimiter_is_detected(put: Put, name: str, delimiter: str) -> None:
+    content = 'id,text,cites\na,"one, two; three\tfour",b\nb,y,a\n'
+    cells = [row.replace(",", delimiter) for row in content.splitlines()]
+    cells[1] = delimiter.join(["a", '"one, two; three\tfour"', "b"])
+    network = read(put(**{name: "\n".join(cells) + "\n"})[name])
+    assert network.texts == ("one, two; three\tfour", "y")
+    assert network.edges.tolist() == [[0, 1], [1, 0]]

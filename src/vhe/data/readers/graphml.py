@@ -1,59 +1,76 @@
-"""GraphML by networkx, after checks of the XML that networkx does not make."""
+"""GraphML and GEXF by networkx, after checks of the XML that networkx does not make.
+
+Text and label are node attributes, chosen as columns of tables are (see synonyms.py). GEXF
+calls the name of a node its label: it is read as its title.
+"""
 
 from __future__ import annotations
 
+import io
 import re
 import warnings
+from os import PathLike
 from pathlib import Path
 from typing import NoReturn
 from xml.parsers import expat
 
-from vhe.data.checks import edge_indices
 from vhe.data.convert import to_networkx
 from vhe.data.parts import NetworkLike, NetworkParts
+from vhe.data.readers.inputs import Input
+from vhe.data.readers.records import DEFAULTS, Records, Rules, joined
 from vhe.data.readers.tables import column_notes, find_columns
 from vhe.errors import VHEError
-from vhe.runtime.files import atomic_write, read_text
+from vhe.runtime.files import atomic_write
 from vhe.runtime.messages import shortened, shown
 
+DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def read_graphml(path: Path) -> NetworkParts:
-    """Read a network from GraphML; text and label are node attributes (see tables.SYNONYMS)."""
+def read_graphml(path: str | PathLike[str] | Input, rules: Rules = DEFAULTS) -> NetworkParts:
+    """Read a network from a GraphML or GEXF file."""
     import networkx
 
-    text = read_text(path)
-    if not text.content.strip():
-        raise VHEError(f"{path} is empty; write it again.")
-    nodes, sources, targets, lines = _outline(path, text.content)
+    source = path if isinstance(path, Input) else Input(path)
+    content = source.text()
+    if not content.strip():
+        raise VHEError(f"{source.shown} is empty; write it again.")
+    root, nodes, sources, targets, lines = _outline(source.shown, content, rules)
     ids = list(nodes)
     if not ids:
-        raise VHEError(f"{path} contains no nodes; a network needs at least one.")
-    edges = edge_indices(ids, sources, targets, lambda row: f"{path}:{lines[row]}")
+        raise VHEError(f"{source.shown} contains no nodes; a network needs at least one.")
     try:
         with warnings.catch_warnings(action="ignore"):  # about keys without a type
-            graph = networkx.parse_graphml(text.content)
+            if root == "gexf":
+                text = DECLARATION.sub("", content)  # its encoding is no longer true
+                graph = networkx.read_gexf(io.BytesIO(text.encode()))
+                for _, attributes in graph.nodes(data=True):
+                    attributes.setdefault("title", attributes.pop("label", ""))
+            else:
+                graph = networkx.parse_graphml(content)
     except Exception as error:  # networkx raises errors of many types
         reason = shortened(str(error) or type(error).__name__, 200)
-        raise VHEError(f"{path} is not GraphML that networkx can read: {reason}.") from error
+        raise VHEError(f"{source.shown} is not {root} that networkx can read: {reason}.") from error
     outside = next((i for i in ids if i not in graph), None)
     if outside is not None:
-        raise VHEError(f"{path}:{nodes[outside]}: the node is not in the first graph of the file.")
+        raise VHEError(
+            f"{source.shown}:{nodes[outside]}: the node is not in the first graph of the file."
+        )
     names = sorted({name for _, attributes in graph.nodes(data=True) for name in attributes})
-    found = {m: names[k] for m, k in find_columns(names, ("text", "label"), str(path)).items()}
-    label = found.get("label")
-    return NetworkParts(
-        ids,
-        [str(graph.nodes[i].get(found["text"], "")) for i in ids],
-        edges,
-        None if label is None else [graph.nodes[i].get(label) for i in ids],
-        directed=graph.is_directed(),
-        name=path.stem,
-        notes=[
-            *text.notes,
-            *column_notes(path, names, {m: names.index(name) for m, name in found.items()}),
-        ],
+    found = find_columns(names, ("text", "label"), source.shown, rules)
+    records = Records(rules, lambda line: f"{source.shown}:{line}")
+    records.notes += [*source.notes, *column_notes(source.name, names, found)]
+    for vertex in ids:
+        own = graph.nodes[vertex]
+        text = joined(*(str(own[name]) for name in found["text"] if name in own))
+        if len(found["text"]) == 1:
+            text = str(own.get(found["text"][0], ""))
+        label = own.get(found["label"][0]) if "label" in found else None
+        records.add(vertex, text, label, nodes[vertex])
+    for ends in zip(sources, targets, lines, strict=True):
+        records.link(*ends)
+    return records.parts(
+        source.stem, on_unknown="error", directed=graph.is_directed(), edges="edge"
     )
 
 
@@ -70,29 +87,34 @@ def write_graphml(path: Path, network: NetworkLike) -> None:
         networkx.write_graphml(graph, temporary)
 
 
-def _outline(path: Path, content: str) -> tuple[dict[str, int], list[str], list[str], list[int]]:
-    """Return the line of each node, and the ends and lines of the edges, in file order.
+def _outline(
+    shown_path: str, content: str, rules: Rules
+) -> tuple[str, dict[str, int], list[str], list[str], list[int]]:
+    """Return the root, the line of each node, and the ends and lines of the edges, in order.
 
     networkx merges duplicate nodes and creates nodes that only an edge refers to; and a document
     type could define entities that expand to gigabytes.
     """
     parser = expat.ParserCreate()
+    root = ""
     first: dict[str, int] = {}
     sources, targets, lines = [], [], []
 
     def element(name: str, attributes: dict[str, str]) -> None:
+        nonlocal root
         line = parser.CurrentLineNumber
         name = name.rpartition(":")[2]
+        root = root or name
         if name == "node":
             vertex = attributes.get("id", "")
             if not vertex:
-                raise VHEError(f"{path}:{line}: the node has no id.")
-            if vertex in first:
+                raise VHEError(f"{shown_path}:{line}: the node has no id.")
+            if vertex in first and rules.on_duplicate == "error":
                 raise VHEError(
-                    f"{path}:{line}: duplicate id {shown(vertex)} "
+                    f"{shown_path}:{line}: duplicate id {shown(vertex)} "
                     f"(first on line {first[vertex]}); remove one of the nodes."
                 )
-            first[vertex] = line
+            first.setdefault(vertex, line)
         elif name == "edge":
             sources.append(attributes.get("source", ""))
             targets.append(attributes.get("target", ""))
@@ -101,8 +123,8 @@ def _outline(path: Path, content: str) -> tuple[dict[str, int], list[str], list[
     def document_type(*_: object) -> NoReturn:
         line = parser.CurrentLineNumber
         raise VHEError(
-            f"{path}:{line}: a DOCTYPE is not supported, because its entities could exhaust the "
-            "memory; delete it."
+            f"{shown_path}:{line}: a DOCTYPE is not supported, because its entities could exhaust "
+            "the memory; delete it."
         )
 
     parser.StartElementHandler = element
@@ -111,5 +133,5 @@ def _outline(path: Path, content: str) -> tuple[dict[str, int], list[str], list[
         parser.Parse(content, True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
-        raise VHEError(f"{path}:{error.lineno}: not XML ({reason}).") from None
-    return first, sources, targets, lines
+        raise VHEError(f"{shown_path}:{error.lineno}: not XML ({reason}).") from None
+    return root, first, sources, targets, lines

@@ -1,0 +1,241 @@
+"""`read`: a network from a file, a folder or a database, by looking at it.
+
+In this order: a database URL; a folder (CANE's format, tables named vertices and edges, or pages);
+a file by its first bytes (SQLite, Parquet, XML, pickles, which are refused) and its extension; JSON
+by its first record; text without a known extension by its first line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, get_args
+
+from vhe.data.network import TextNetwork
+from vhe.data.parts import NetworkParts
+from vhe.data.readers import bibliography, openalex
+from vhe.data.readers.cane import read_cane_folder
+from vhe.data.readers.graphml import read_graphml
+from vhe.data.readers.inputs import STDIN, Input
+from vhe.data.readers.json_documents import Documents
+from vhe.data.readers.network_tables import add_edges, read_tables
+from vhe.data.readers.pages import KINDS, has_pages, read_pages
+from vhe.data.readers.records import OnDuplicate, OnUnknown, Records, Rules
+from vhe.data.readers.sql import read_sql
+from vhe.data.readers.tables import READABLE
+from vhe.errors import VHEError
+from vhe.runtime.messages import shown
+
+BIBLIOGRAPHIES = {".bib": "BibTeX", ".bibtex": "BibTeX", ".ris": "RIS"}
+PICKLES = (".pkl", ".pickle", ".gpickle", ".p")
+ARCHIVES = (".zip", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz")
+URL = re.compile(r"[a-zA-Z][\w+]*://")
+VERTEX_COLUMNS = ("id", "text", "label", "references")
+
+
+def read(
+    location: str | PathLike[str],
+    /,
+    edges: str | PathLike[str] | None = None,
+    *,
+    id: str | None = None,
+    text: str | Sequence[str] = (),
+    label: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    references: str | None = None,
+    on_unknown: OnUnknown | None = None,
+    on_duplicate: OnDuplicate = "error",
+    name: str | None = None,
+    vertices_query: str | None = None,
+    edges_query: str | None = None,
+) -> TextNetwork:
+    """Read a network from a file, a folder, standard input or a database.
+
+    Parameters
+    ----------
+    location : str or path
+        A folder of Markdown, reStructuredText or HTML pages, of tables named `vertices` and
+        `edges`, or in CANE's format; a bibliography (BibTeX, RIS, CSL-JSON); works of OpenAlex or
+        papers of Semantic Scholar; a table (CSV, TSV, JSON, JSONL, Parquet, Excel, OpenDocument);
+        GraphML or GEXF; an SQLite file or the URL of a database. Files may be compressed by gzip or
+        zstd; `-` is standard input.
+    edges : str or path, optional
+        A table with the columns source and target, or an edge list.
+    id, label, source, target, references : str, optional
+        Names of columns, keys, attributes or fields (default: recognised by name).
+    text : str or sequence of str
+        Names of columns that are joined; a string may separate them by commas.
+    on_unknown : {"error", "skip", "create"}, optional
+        What to do with edges to unknown ids (default: error for tables of edges, skip for
+        references and links).
+    on_duplicate : {"error", "first", "merge"}
+        What to do with duplicate ids.
+    name : str, optional
+        Name of the network (default: of the file, folder or database).
+    vertices_query, edges_query : str, optional
+        Queries of a database (default: all rows of the tables `vertices` and `edges`).
+
+    Returns
+    -------
+    TextNetwork
+        Its `notes` say what was chosen, skipped and ignored.
+    """
+    for option, value, known in (
+        ("on_unknown", on_unknown, get_args(OnUnknown)),
+        ("on_duplicate", on_duplicate, get_args(OnDuplicate)),
+    ):
+        if value is not None and value not in known:
+            raise VHEError(f"{option} is {value!r}; choose one of {', '.join(known)}.")
+    texts = text.split(",") if isinstance(text, str) else text
+    rules = Rules(
+        id,
+        tuple(part for column in texts if (part := column.strip())),
+        label,
+        source,
+        target,
+        references,
+        on_unknown,
+        on_duplicate,
+        name,
+    )
+    queries = (vertices_query, edges_query)
+    if any(queries) and not _is_database(location):
+        raise VHEError("queries need a database: give its URL, such as sqlite:///file.db (--sql).")
+    if _is_database(location):
+        if edges is not None:
+            raise VHEError("edges of a database are read by a query: give --edges-query SQL.")
+        return TextNetwork.from_parts(read_sql(_database_url(location), *queries, rules))
+    return TextNetwork.from_parts(_read_path(location, edges, rules))
+
+
+def _is_database(location: str | PathLike[str]) -> bool:
+    text = str(location)
+    if isinstance(location, str) and URL.match(text):
+        return not text.startswith(("http://", "https://", "file://", "s3://"))
+    try:
+        with Path(location).open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:  # a folder, or a file that its reader reports
+        return False
+
+
+def _database_url(location: str | PathLike[str]) -> str:
+    if isinstance(location, str) and URL.match(location):
+        return location
+    return f"sqlite:///{Path(location)}"
+
+
+def _read_path(
+    location: str | PathLike[str], edges: str | PathLike[str] | None, rules: Rules
+) -> NetworkParts:
+    path = Path(location)
+    if URL.match(str(location)):
+        raise VHEError("downloads are not supported; save the file and give its path.")
+    if path.is_dir():
+        return _read_folder(path, edges, rules)
+    if {str(edges), str(location)} <= set(STDIN):
+        raise VHEError("vertices and edges cannot both be standard input; save one of them.")
+    source = Input(location)
+    parts_of = _reader(source, rules)
+    if parts_of is None:
+        return read_tables(source, edges, rules)
+    return _with_edges(parts_of, edges, rules)
+
+
+def _read_folder(path: Path, edges: str | PathLike[str] | None, rules: Rules) -> NetworkParts:
+    if (path / "data.txt").exists() and (path / "graph.txt").exists():
+        _refuse_columns(rules, f"{path} is in CANE's format")
+        parts = read_cane_folder(path)
+        return _with_edges(replace(parts, name=rules.name or parts.name), edges, rules)
+    tables = {
+        stem: file
+        for file in sorted(path.iterdir())
+        if (stem := file.name.split(".")[0].lower()) in ("vertices", "nodes", "edges", "links")
+        and file.name.split(".")[1:2]
+        and f".{file.name.split('.')[1].lower()}" in READABLE
+    }
+    vertices = tables.get("vertices", tables.get("nodes"))
+    if vertices is not None:
+        return read_tables(vertices, edges or tables.get("edges", tables.get("links")), rules)
+    if has_pages(path):
+        _refuse_columns(rules, f"{path} is a folder of pages", allowed=("label",))
+        return _with_edges(read_pages(path, rules), edges, rules)
+    raise VHEError(
+        f"{path} is a folder without pages (.md, .rst, .html), without tables named vertices and "
+        "edges, and without CANE's data.txt and graph.txt; give one of these, or a file."
+    )
+
+
+def _refuse_columns(rules: Rules, reason: str, allowed: Sequence[str] = ()) -> None:
+    """Raise an error for a choice of columns that would have no effect."""
+    given = [name for name in VERTEX_COLUMNS if getattr(rules, name) and name not in allowed]
+    if given:
+        raise VHEError(f"--{given[0]}: {reason}, where this cannot be chosen; omit the option.")
+
+
+def _reader(source: Input, rules: Rules) -> NetworkParts | None:
+    """Read a file that is not a table; return None for a table."""
+    extension, head = source.extension, source.head
+    if extension in PICKLES or re.match(rb"\x80[\x02-\x05]", head):
+        raise VHEError(
+            f"{source.shown} is a pickle, which can run any program when it is read; write GraphML "
+            "instead: networkx.write_graphml(graph, 'network.graphml')."
+        )
+    if extension in ARCHIVES or (head.startswith(b"PK\3\4") and extension not in READABLE):
+        raise VHEError(f"{source.shown} is an archive; unpack it and give the file or folder.")
+    if extension in (".graphml", ".gexf", ".xml") or _starts(head, rb"<\?xml|<graphml|<gexf"):
+        _refuse_columns(rules, f"{source.shown} is XML", allowed=("text", "label"))
+        return read_graphml(source, rules)
+    if extension in BIBLIOGRAPHIES:
+        return bibliography.read_bibliography(source, BIBLIOGRAPHIES[extension], rules)
+    if extension in KINDS:
+        raise VHEError(f"{source.shown} is one page; give the folder of the pages.")
+    if extension in (".edgelist", ".edges"):
+        raise VHEError(
+            f"{source.shown} contains edges without texts; give the texts, too: "
+            f"--vertices FILE --edges {source.shown}."
+        )
+    if extension in ("", ".json", ".jsonl", ".ndjson", ".txt") and _starts(head, rb"[{\[]"):
+        return _read_json(source, rules)
+    if extension in ("", ".txt"):
+        if _starts(head, rb"@\s*\w+\s*[{(]"):
+            return bibliography.read_bibliography(source, "BibTeX", rules)
+        if _starts(head, rb"TY  ?- "):
+            return bibliography.read_bibliography(source, "RIS", rules)
+    return None
+
+
+def _starts(head: bytes, pattern: bytes) -> bool:
+    return re.match(rb"(?:\xef\xbb\xbf)?\s*(?:" + pattern + rb")", head) is not None
+
+
+def _read_json(source: Input, rules: Rules) -> NetworkParts | None:
+    """Read JSON by its first record, unless the columns are named."""
+    if rules.names_columns:
+        return None
+    first: dict[str, Any] = next((document for _, document in Documents(source)), {})
+    if openalex.is_record(first):
+        return openalex.read_works(source, rules)
+    if bibliography.is_csl(first):
+        return bibliography.read_bibliography(source, "CSL-JSON", rules)
+    return None
+
+
+def _with_edges(
+    parts: NetworkParts, edges: str | PathLike[str] | None, rules: Rules
+) -> NetworkParts:
+    """Return a network with the edges of a file in addition."""
+    if edges is None:
+        return parts
+    records = Records(rules, lambda row: f"vertex {shown(parts.ids[row])}")
+    records.notes += parts.notes
+    labels = parts.labels or [None] * len(parts.ids)
+    for row, (vertex, text, label) in enumerate(zip(parts.ids, parts.texts, labels, strict=True)):
+        records.add(vertex, text, label, row)
+    for i, j in parts.edges.tolist():
+        records.link(parts.ids[i], parts.ids[j])
+    return add_edges(records, edges, parts.name, parts.name)
