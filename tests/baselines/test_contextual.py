@@ -13,7 +13,8 @@ from vhe.baselines import contextual
 from vhe.baselines.cane import CANE
 from vhe.baselines.cene import CENE, TEXT_WEIGHT
 from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
-from vhe.baselines.dmte import DMTE, transition
+from vhe.baselines.dmte import DMTE
+from vhe.baselines.matrices import as_tensor, transition_matrix
 from vhe.baselines.pwa import PWA, ControlledPWA
 from vhe.baselines.unseen import CANEMLP, PWAMLP, WANEMLP, CANEText, PWAText, WANEText
 from vhe.baselines.wane import WANE
@@ -63,7 +64,7 @@ def swapped(pairs: TextPairs) -> TextPairs:
 
 def vectors(model: ContextualPairs, pairs: TextPairs) -> tuple[torch.Tensor, torch.Tensor]:
     with torch.no_grad():
-        points = model.infer([pairs]).posterior.linked
+        points = model.infer([pairs]).linked
     return points.mean_i, points.mean_j
 
 
@@ -141,8 +142,8 @@ def test_the_terms_of_cene_against_a_loop(corpus):
     model, pairs = initialised(CENE, corpus), some_pairs(corpus)
     # every vertex has the same text: all draws of negatives have the same sum
     tokens = pairs.tokens_i[:1]
-    model.bags.tokens = tokens[tokens > 0].repeat(len(corpus))
-    model.bags.offsets = torch.arange(len(corpus)) * int((tokens > 0).sum())
+    offsets = torch.arange(len(corpus)) * int((tokens > 0).sum())
+    model.bags = tokens[tokens > 0].repeat(len(corpus)), offsets
     terms = model.loss([pairs], torch.Generator().manual_seed(0))
     u = model.structure.weight.detach().numpy().astype(np.float64)
     t = model.words.weight.detach()[tokens[0][tokens[0] > 0]].mean(dim=0).numpy()
@@ -167,7 +168,7 @@ def test_the_terms_of_cene_against_a_loop(corpus):
 
 
 def test_transitions_to_all_neighbours_are_equally_likely():
-    found = transition(np.array([[0, 1], [0, 2]]), 4).to_dense()
+    found = as_tensor(transition_matrix(np.array([[0, 1], [0, 2]]), 4)).to_dense()
     expected = [[0, 0.5, 0.5, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
     torch.testing.assert_close(found, torch.tensor(expected))
 
@@ -178,7 +179,7 @@ def test_dmte_diffuses_texts_over_the_links(corpus, network):
     model.use_links(network.links)
     words = model.words.weight.detach()
     x = torch.stack([words[corpus.padded(np.array([k]))[0]].mean(dim=0) for k in range(60)])
-    p = transition(network.links, 60).to_dense()
+    p = as_tensor(transition_matrix(network.links, 60)).to_dense()
     w0, w1, w2 = (step.weight.detach().T for step in model.steps)
     torch.testing.assert_close(before, x @ w0)
     expected = x @ w0 + 0.3 * p @ x @ w1 + 0.1 * p @ p @ x @ w2

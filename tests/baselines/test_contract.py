@@ -6,9 +6,10 @@ import pytest
 from vhe.baselines.cane import CANE
 from vhe.baselines.cene import CENE
 from vhe.baselines.deepwalk import DeepWalk
-from vhe.baselines.diffused_text import DiffusedText, lsa, normalised_adjacency
+from vhe.baselines.diffused_text import DiffusedText
 from vhe.baselines.dmte import DMTE
 from vhe.baselines.line import LINE
+from vhe.baselines.matrices import lsa, normalised_adjacency
 from vhe.baselines.mmb import MMB
 from vhe.baselines.naive_vae import NaiveVAE
 from vhe.baselines.node2vec import Node2Vec

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from vhe.baselines.tadw import multiply_m, solve_h, solve_w, transition_matrix
+from vhe.baselines.matrices import transition_matrix
+from vhe.baselines.tadw import multiply_m, solve_h, solve_w
 
 N, F, K, PENALTY = 12, 5, 3, 0.2
 

@@ -354,19 +354,3 @@ def test_a_text_that_is_not_finite_affects_its_own_pair_only():
     aligned = align(alignment(), broken, words_j, mask_i, mask_j)
     assert aligned.text_i[0].isnan().all()
     assert aligned.text_i[1].isfinite().all()
-
-
-def test_empty_parts_change_nothing():
-    words = torch.randn(6, DIM, dtype=torch.float64).requires_grad_()
-    with torch.no_grad():
-        words[0] = 0
-    none = torch.zeros(0, 3, dtype=torch.int64), torch.zeros(0, 2, dtype=torch.int64)
-    pair = torch.tensor([[1, 2, 3]]), torch.tensor([[4, 5]])
-    module = alignment()
-    alone, among = module(words, [pair]), module(words, [none, pair, none])
-    torch.testing.assert_close(among.text_i, alone.text_i, **EXACT)
-    torch.testing.assert_close(among.text_j, alone.text_j, **EXACT)
-    assert [tuple(w.shape) for w, _ in among.weights] == [(0, 3), (1, 3), (0, 3)]
-    nothing = module(words, [none])
-    assert nothing.text_i.shape == nothing.text_j.shape == (0, DIM)
-    nothing.text_i.sum().backward()

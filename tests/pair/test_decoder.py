@@ -7,7 +7,7 @@ import torch
 
 from vhe.config import PairVHEConfig
 from vhe.pair.decoder import Decoding, GaussianDecoder, MultinomialDecoder, pool
-from vhe.text.codes import CENTRE_SHARE
+from vhe.text.lsa import CENTRE_SHARE
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 LENGTHS, DIM = [3, 0, 1, 5], 4

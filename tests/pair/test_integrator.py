@@ -7,7 +7,7 @@ import torch
 from vhe.config import PairVHEConfig
 from vhe.pair.homophily import GAMMA_MOST, LOG_VARIANCE
 from vhe.pair.integrator import Integrator, text_code
-from vhe.text.codes import CENTRE_SHARE
+from vhe.text.lsa import CENTRE_SHARE
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 BATCH = 6

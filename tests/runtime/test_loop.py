@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vhe.errors import VHEError
 from vhe.runtime import loop as loop_module
+from vhe.runtime import process_group
 from vhe.runtime.loop import TrainingLoop, TrainingState, interrupt_requested
 
 
@@ -247,14 +248,15 @@ def test_ctrl_c_stops_after_the_step():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_an_interrupt_of_any_process_stops_all():
+def test_an_interrupt_of_any_process_stops_all(monkeypatch):
     asked: list[bool] = []
 
     def any_rank(flag: bool) -> bool:
         asked.append(flag)
         return len(asked) == 3
 
-    state = run(Counter([0.5] * 5), any_rank=any_rank)
+    monkeypatch.setattr(process_group, "any_rank", any_rank)
+    state = run(Counter([0.5] * 5))
     assert state.stopped == "interrupted at step 3"
     assert asked == [False] * 3
 

@@ -50,6 +50,7 @@ def folder(tmp_path_factory) -> Path:
         running.terminate()  # ends its workers, too
         pytest.fail(f"the processes wait for each other: {running.communicate()[0]}")
     assert running.returncode == 0, output
+    assert "find_unused_parameters" not in output
     return folder
 
 

@@ -8,21 +8,12 @@ mutual attention over the phrases of the two texts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
-from vhe.baselines.contextual import (
-    CANEObjective,
-    Contextual,
-    ContextualPairs,
-    ContextualSettings,
-    by_part,
-)
-from vhe.data.text import PADDING, Corpus
+from vhe.baselines.contextual import Contextual, ContextualPairs
+from vhe.data.text import PADDING
 from vhe.pair.alignment import MASKED
-from vhe.pair.model import TextPairs
 
 WIDTH = 2
 
@@ -34,9 +25,8 @@ class CANEPairs(ContextualPairs):
     mean of adjacent words plus some noise, which preserves what the initial words say.
     """
 
-    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
-        super().__init__(config, weights, corpus)
-        size = config.word_dim
+    def add_layers(self) -> None:
+        size = self.config.word_dim
         self.filters = nn.Linear(WIDTH * size, size)
         self.attention = nn.Parameter(torch.empty(size, size))  # A
 
@@ -47,10 +37,7 @@ class CANEPairs(ContextualPairs):
         nn.init.zeros_(self.filters.bias)
         nn.init.xavier_uniform_(self.attention, generator=generator)
 
-    def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
-        return by_part(self._attend, batch)
-
-    def _attend(self, tokens_i: Tensor, tokens_j: Tensor) -> tuple[Tensor, Tensor]:
+    def text_vectors(self, tokens_i: Tensor, tokens_j: Tensor) -> tuple[Tensor, Tensor]:
         mask_i, mask_j = tokens_i != PADDING, tokens_j != PADDING
         p, q = self._phrases(tokens_i), self._phrases(tokens_j)  # (batch, L, size)
         symmetric = (self.attention + self.attention.T) / 2
@@ -65,8 +52,7 @@ class CANEPairs(ContextualPairs):
         """The convolution over each word and the next; zero follows the last word."""
         words = self.words(tokens)
         following = nn.functional.pad(words[:, 1:], (0, 0, 0, 1))
-        phrases: Tensor = self.filters(torch.cat([words, following], dim=2))
-        return phrases
+        return self.filters(torch.cat([words, following], dim=2))
 
 
 def _attended(phrases: Tensor, scores: Tensor, mask: Tensor) -> Tensor:

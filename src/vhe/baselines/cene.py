@@ -13,6 +13,7 @@ weight `TEXT_WEIGHT`, and the optimiser is Adam (in the paper SGD with a rate of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -20,15 +21,14 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from vhe.baselines.contextual import (
-    Bags,
     CANEObjective,
     Contextual,
     ContextualPairs,
     ContextualSettings,
-    Terms,
-    Vectors,
+    points,
 )
-from vhe.data.text import Corpus
+from vhe.pair.elbo import Terms
+from vhe.pair.integrator import PairPosterior
 from vhe.pair.model import TextPairs, joined
 
 LINK_NEGATIVES = 15
@@ -39,19 +39,11 @@ TEXT_NEGATIVES = 25  # texts for each vertex, and vertices for each text
 class CENEPairs(ContextualPairs):
     """The vector of a vertex is u alone, which starts at its text."""
 
-    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
-        super().__init__(config, weights, corpus)
-        self.bags = Bags(corpus)
-
     def initialise_layers(self, generator: torch.Generator) -> None:
-        self.structure.weight += self.bags.mean(self.words.weight)
+        self.structure.weight += self.mean_words()
 
-    def infer(self, batch: Sequence[TextPairs]) -> Vectors:
-        return Vectors.of(self.structure(joined(batch, "i")), self.structure(joined(batch, "j")))
-
-    def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
-        mean = self.bags.mean(self.words.weight)
-        return mean[joined(batch, "i")], mean[joined(batch, "j")]
+    def infer(self, batch: Sequence[TextPairs]) -> PairPosterior:
+        return points(self.structure(joined(batch, "i")), self.structure(joined(batch, "j")))
 
     def loss(self, batch: Sequence[TextPairs], generator: torch.Generator) -> Terms:
         """``link`` for each pair, ``text`` for each vertex of the batch."""
@@ -59,7 +51,7 @@ class CENEPairs(ContextualPairs):
         product = (self.structure(i) * self.structure(j)).sum(dim=1)
         link = logsigmoid((2 * joined(batch, "links") - 1) * product)
         vertices = torch.unique(torch.cat([i, j]))
-        scores = self.structure(vertices) @ self.bags.mean(self.words.weight)[vertices].T  # (m, m)
+        scores = self.structure(vertices) @ self.mean_words()[vertices].T  # (m, m)
         own = logsigmoid(scores.diagonal())
         text = own + self._negatives(scores, generator) + self._negatives(scores.T, generator)
         return Terms(link=link, text=text)
@@ -79,8 +71,12 @@ class CENEPairs(ContextualPairs):
         return -((1 + self.config.negatives) * terms["link"].mean() + text)
 
 
+@dataclass(frozen=True, kw_only=True)
 class CENESettings(ContextualSettings):
-    """The embedding is the structure vector alone."""
+    """The embedding is the structure vector alone; words have the same dimension."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "word_dim", self.structure_dim)
 
     @property
     def latent_dim(self) -> int:
@@ -94,6 +90,7 @@ class CENE(Contextual):
     """
 
     pairs = CENEPairs
+    config_class = CENESettings
     weights = CANEObjective(text=TEXT_WEIGHT)
     settings: ClassVar[dict[str, Any]] = {
         "structure_dim": 200,
@@ -105,7 +102,3 @@ class CENE(Contextual):
         "patience": 4,
         "contexts": 1,
     }
-
-    @staticmethod
-    def make_settings(**settings: Any) -> CENESettings:
-        return CENESettings(**settings | {"word_dim": settings["structure_dim"]})

@@ -11,33 +11,28 @@ Links are undirected here, so b and c are applied in both directions and halved.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import embedding_bag
 
-from vhe.data.sampling import LinkSet, random_stream
+from vhe.data.network import TextNetwork
+from vhe.data.sampling import LinkSet
 from vhe.data.splits import validation_links
 from vhe.data.text import PADDING, Corpus
 from vhe.errors import VHEError
+from vhe.pair.elbo import Terms, log_bernoulli
 from vhe.pair.embedding import global_embedding
 from vhe.pair.homophily import PairGaussian
 from vhe.pair.integrator import PairPosterior
-from vhe.pair.model import TextPairs, joined
-from vhe.pair.protocol import PairModel
+from vhe.pair.model import STRUCTURE_SCALE, PairModel, TextPairs, joined, weight_generator
 from vhe.pair.training import PairTrainer, train
 from vhe.predict.scoring import CosineMethod
-from vhe.text.lsa import WORD_SCALE, lsa_word_vectors
 
-if TYPE_CHECKING:
-    from vhe.data.network import TextNetwork
-
-STRUCTURE_SCALE = 0.01  # so small that a vertex without links is scored by its text
 MOST_VALIDATION_LINKS = 256
 LOG_VARIANCE = -20.0  # these vectors are points
 
@@ -100,35 +95,16 @@ class ContextualSettings:
         return self.learning_rate if self.table_rate is None else self.table_rate
 
 
-class Terms(dict[str, Tensor]):
-    """The terms of an objective by name, each (batch,)."""
-
-    def means(self) -> dict[str, float]:
-        return {name: float(values.detach().mean()) for name, values in self.items()}
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """Vectors of the ends of pairs, in the form of a posterior."""
-
-    posterior: PairPosterior
-
-    @classmethod
-    def of(cls, z_i: Tensor, z_j: Tensor) -> Vectors:
-        """Points (batch, d) as Gaussians of negligible variance."""
-        narrow = torch.full_like(z_i, LOG_VARIANCE)
-        points = PairGaussian(z_i, z_j, narrow, narrow)
-        return cls(PairPosterior(points, points, z_i.new_zeros(len(z_i))))
+def points(z_i: Tensor, z_j: Tensor) -> PairPosterior:
+    """Vectors (batch, d) of the ends of pairs as Gaussians of negligible variance."""
+    narrow = torch.full_like(z_i, LOG_VARIANCE)
+    gaussian = PairGaussian(z_i, z_j, narrow, narrow)
+    return PairPosterior(gaussian, gaussian, z_i.new_zeros(len(z_i)))
 
 
 class ContextualPairs(PairModel):
-    """Structure vectors in a table, text vectors from a pair of texts; a baseline gives `texts`.
-
-    Parameters
-    ----------
-    config : a text vector has the dimension ``word_dim``.
-    corpus : the texts; only their vocabulary and number matter here.
-    """
+    """Structure vectors in a table, text vectors from a pair of texts; a baseline gives
+    `text_vectors`, or `texts` if it does not read the texts part by part."""
 
     config: ContextualSettings
 
@@ -139,16 +115,33 @@ class ContextualPairs(PairModel):
         self.words = nn.Embedding(len(corpus.vocabulary) + 1, config.word_dim, padding_idx=PADDING)
         sparse = config.table_rate is None
         self.structure = nn.Embedding(len(corpus), config.structure_dim, sparse=sparse)
+        tokens = torch.from_numpy(np.array(corpus.tokens, dtype=np.int64))
+        self.bags = tokens, torch.from_numpy(corpus.offsets[:-1])  # of all texts
+        self.add_layers()
 
-    @abstractmethod
+    def add_layers(self) -> None:
+        """Add the weights of a baseline that are neither words nor structure."""
+
+    def initialise_layers(self, generator: torch.Generator) -> None:
+        """Set the weights that `add_layers` has added."""
+
     def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
         """Text vectors t_i, t_j of a batch that comes in parts, each (pairs, word_dim).
 
         Swapping i and j must swap the result, and an empty text must have the vector 0.
         """
+        parts = [self.text_vectors(pairs.tokens_i, pairs.tokens_j) for pairs in batch]
+        first, second = zip(*parts, strict=True)
+        return torch.cat(first), torch.cat(second)
 
-    def initialise_layers(self, generator: torch.Generator) -> None:
-        """Set the weights of a baseline that are neither words nor structure."""
+    def text_vectors(self, tokens_i: Tensor, tokens_j: Tensor) -> tuple[Tensor, Tensor]:
+        """Text vectors of one part of a batch from its tokens, (pairs, L) each."""
+        raise NotImplementedError
+
+    def mean_words(self) -> Tensor:
+        """The mean word vector of each text: (n, word_dim)."""
+        tokens, offsets = self.bags
+        return embedding_bag(tokens, self.words.weight, offsets, mode="mean")
 
     def use_links(self, links: np.ndarray) -> None:
         """Set the links (m, 2) that a baseline reads from, if it does."""
@@ -156,20 +149,16 @@ class ContextualPairs(PairModel):
     @torch.no_grad()
     def initialise(self, corpus: Corpus, seed: int) -> None:
         """Set every weight from the corpus and the seed."""
-        generator = torch.Generator().manual_seed(int(random_stream(seed, 3).integers(2**63)))
+        generator = weight_generator(seed)
+        # so small that a vertex without links is scored by its text
         self.structure.weight.normal_(0, STRUCTURE_SCALE, generator=generator)
-        if self.config.word_init == "lsa":
-            vectors = lsa_word_vectors(corpus, self.config.word_dim, seed)
-            self.words.weight[1:] = torch.from_numpy(vectors)
-        else:
-            self.words.weight.normal_(0, WORD_SCALE, generator=generator)
-        self.words.weight[PADDING] = 0
+        self.initialise_words(corpus, seed, generator)
         self.initialise_layers(generator)
 
-    def infer(self, batch: Sequence[TextPairs]) -> Vectors:
+    def infer(self, batch: Sequence[TextPairs]) -> PairPosterior:
         """The vectors [s ; t] of both ends of each pair of a batch, which comes in parts."""
         t_i, t_j = self.texts(batch)
-        return Vectors.of(
+        return points(
             torch.cat([self.structure(joined(batch, "i")), t_i], dim=1),
             torch.cat([self.structure(joined(batch, "j")), t_j], dim=1),
         )
@@ -180,7 +169,7 @@ class ContextualPairs(PairModel):
         s_i, s_j = self.structure(joined(batch, "i")), self.structure(joined(batch, "j"))
         w = self.labels(batch, t_i, t_j)
         ss, tt, ts, st = (
-            log_likelihood(w, (u * v).sum(dim=1))
+            log_bernoulli(w, (u * v).sum(dim=1))
             for u, v in ((s_i, s_j), (t_i, t_j), (t_i, s_j), (s_i, t_j))
         )
         return Terms(structure=ss, text=tt, cross=(ts + st) / 2)
@@ -208,32 +197,6 @@ class ContextualPairs(PairModel):
         return -(terms["structure"] + w.text * terms["text"] + cross * terms["cross"])
 
 
-def log_likelihood(w: Tensor, logit: Tensor) -> Tensor:
-    """w log σ(logit) + (1 - w) log σ(-logit)."""
-    return w * logsigmoid(logit) + (1 - w) * logsigmoid(-logit)
-
-
-def by_part(
-    texts: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], batch: Sequence[TextPairs]
-) -> tuple[Tensor, Tensor]:
-    """Text vectors of a batch from a function of the tokens (pairs, L) of one of its parts."""
-    parts = [texts(pairs.tokens_i, pairs.tokens_j) for pairs in batch]
-    first, second = zip(*parts, strict=True)
-    return torch.cat(first), torch.cat(second)
-
-
-class Bags:
-    """The words of all texts, for baselines that need them without order and for all texts."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self.tokens = torch.from_numpy(np.array(corpus.tokens, dtype=np.int64))
-        self.offsets = torch.from_numpy(corpus.offsets[:-1])
-
-    def mean(self, words: Tensor) -> Tensor:
-        """The mean of the word vectors (V, d) of each text: (n, d)."""
-        return nn.functional.embedding_bag(self.tokens, words, self.offsets, mode="mean")
-
-
 class Contextual(CosineMethod):
     """Fits a `ContextualPairs` and averages its vectors over contexts.
 
@@ -256,6 +219,7 @@ class Contextual(CosineMethod):
     pairs: ClassVar[type[ContextualPairs]]
     weights: ClassVar[CANEObjective] = CANEObjective()
     settings: ClassVar[dict[str, Any]] = {}  # where a baseline differs from the defaults
+    config_class: ClassVar[type[ContextualSettings]] = ContextualSettings
 
     def __init__(
         self, *, weights: CANEObjective | None = None, random_state: int = 0, **settings: Any
@@ -263,13 +227,9 @@ class Contextual(CosineMethod):
         self.objective = weights or self.weights
         self.random_state = random_state
         try:
-            self.config = self.make_settings(**{**self.settings, **settings})
+            self.config = self.config_class(**self.settings | settings)
         except TypeError as error:
             raise VHEError(f"{type(self).__name__}: {error}") from None
-
-    @staticmethod
-    def make_settings(**settings: Any) -> ContextualSettings:
-        return ContextualSettings(**settings)
 
     def fit(self, network: TextNetwork) -> Self:
         """Learn from the links; without any, the vectors stay as they are initialised."""

@@ -15,14 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vhe.baselines.contextual import (
-    Bags,
-    CANEObjective,
-    Contextual,
-    ContextualPairs,
-    ContextualSettings,
-)
-from vhe.data.text import Corpus
+from vhe.baselines.contextual import Contextual, ContextualPairs
+from vhe.baselines.matrices import as_tensor, transition_matrix
 from vhe.pair.model import TextPairs, joined
 
 IMPORTANCE = (1.0, 0.3, 0.1)  # of the text itself, of its neighbours, of their neighbours
@@ -31,12 +25,9 @@ IMPORTANCE = (1.0, 0.3, 0.1)  # of the text itself, of its neighbours, of their 
 class DMTEPairs(ContextualPairs):
     """Text vectors that depend on the network but not on the partner."""
 
-    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
-        super().__init__(config, weights, corpus)
-        self.steps = nn.ModuleList(
-            nn.Linear(config.word_dim, config.word_dim, bias=False) for _ in IMPORTANCE
-        )
-        self.bags = Bags(corpus)
+    def add_layers(self) -> None:
+        size = self.config.word_dim
+        self.steps = nn.ModuleList(nn.Linear(size, size, bias=False) for _ in IMPORTANCE)
         self.use_links(np.empty((0, 2), dtype=np.int64))
 
     def initialise_layers(self, generator: torch.Generator) -> None:
@@ -46,7 +37,7 @@ class DMTEPairs(ContextualPairs):
             step.weight += torch.eye(self.config.word_dim)
 
     def use_links(self, links: np.ndarray) -> None:
-        self.transition = transition(links, len(self.bags.offsets))  # P
+        self.transition = as_tensor(transition_matrix(links, self.structure.num_embeddings))  # P
 
     def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
         diffused = self.diffused()
@@ -54,23 +45,12 @@ class DMTEPairs(ContextualPairs):
 
     def diffused(self) -> Tensor:
         """T: (n, word_dim)."""
-        x = self.bags.mean(self.words.weight)  # (n, word_dim)
+        x = self.mean_words()  # (n, word_dim)
         total = torch.zeros_like(x)
         for importance, step in zip(IMPORTANCE, self.steps, strict=True):
             total = total + importance * step(x)
             x = torch.sparse.mm(self.transition, x)
         return total
-
-
-def transition(links: np.ndarray, vertices: int) -> Tensor:
-    """Transition probabilities of a random walk over the links: sparse (n, n)."""
-    source = np.concatenate([links[:, 0], links[:, 1]])
-    target = np.concatenate([links[:, 1], links[:, 0]])
-    probability = 1 / np.bincount(source, minlength=vertices)[source]
-    indices = torch.from_numpy(np.stack([source, target]))
-    return torch.sparse_coo_tensor(
-        indices, torch.from_numpy(probability).float(), (vertices, vertices), check_invariants=False
-    ).coalesce()
 
 
 class DMTE(Contextual):

@@ -8,21 +8,22 @@ degree^.75.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+import torch
 
-from vhe.baselines.centred import centred
+from vhe.baselines.matrices import centred
+from vhe.data.network import TextNetwork
 from vhe.predict.scoring import CosineMethod
 from vhe.runtime.arrays import unit_rows
-
-if TYPE_CHECKING:
-    from vhe.data.network import TextNetwork
 
 NEGATIVES = 5
 LEARNING_RATE = 0.025  # decays linearly to zero
 
 
+@dataclass(kw_only=True)
 class LINE(CosineMethod):
     """First and second order, each scaled to unit length, concatenated and centred.
 
@@ -36,10 +37,9 @@ class LINE(CosineMethod):
     random_state : seed.
     """
 
-    def __init__(self, *, dimensions: int = 100, passes: int = 200, random_state: int = 0) -> None:
-        self.dimensions = dimensions
-        self.passes = passes
-        self.random_state = random_state
+    dimensions: int = 100
+    passes: int = 200
+    random_state: int = 0
 
     def fit(self, network: TextNetwork) -> Self:
         """Train both halves on sampled links."""
@@ -68,8 +68,6 @@ def train_order(
     A step takes about as many links as there are vertices (at most 1024), so that each vector is
     moved by a few samples per step, close to the sequential updates of the paper.
     """
-    import torch
-
     initial = (rng.random((vertices, dimensions), dtype=np.float32) - 0.5) / dimensions
     vector = torch.from_numpy(initial)
     context = vector if order == 1 else torch.zeros_like(vector)

@@ -8,18 +8,20 @@ q(π_i) = Dirichlet(γ_i) sampled by reparametrisation; links and non-links are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from torch.distributions import Dirichlet, kl_divergence
 
-from vhe.baselines.diffused_text import lsa, normalised_adjacency
 from vhe.baselines.inner_product import InnerProductMethod
+from vhe.baselines.matrices import lsa, normalised_adjacency
+from vhe.data.network import TextNetwork
 from vhe.data.sampling import LinkSet
 from vhe.data.splits import validation_links
 from vhe.runtime.arrays import unit_rows
-
-if TYPE_CHECKING:
-    from vhe.data.network import TextNetwork
 
 BLOCKS = (10, 20, 40)
 VALIDATION = 0.1  # fraction of the training links on which the number of blocks is chosen
@@ -31,6 +33,7 @@ LEARNING_RATE = 0.05  # of Adam, decays linearly to zero
 INITIAL_MEMBERSHIP = 3.0  # added to the initial γ of the block to which clustering assigns a vertex
 
 
+@dataclass(kw_only=True)
 class MMB(InnerProductMethod):
     """Scores a pair by the probability of a link, π_i' B π_j; ``embedding_`` is the mean of q(π).
 
@@ -49,14 +52,9 @@ class MMB(InnerProductMethod):
     rates_ : B, (K, K).
     """
 
-    rates_: np.ndarray
-
-    def __init__(
-        self, *, blocks: int | None = None, steps: int = 150, random_state: int = 0
-    ) -> None:
-        self.blocks = blocks
-        self.steps = steps
-        self.random_state = random_state
+    blocks: int | None = None
+    steps: int = 150
+    random_state: int = 0
 
     def fit(self, network: TextNetwork) -> Self:
         """Choose the number of blocks and infer the memberships."""
@@ -95,9 +93,6 @@ def infer(
     links: np.ndarray, n: int, blocks: int, steps: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean memberships (n, blocks) and link rates B (blocks, blocks)."""
-    import torch
-    from torch.distributions import Dirichlet, kl_divergence
-
     rng = np.random.default_rng(seed)
     link_set = LinkSet(links, n)
     unlinked = n * (n - 1) / 2 - len(links)
@@ -137,8 +132,6 @@ def infer(
 
 def spectral_blocks(links: np.ndarray, n: int, blocks: int, seed: int) -> np.ndarray:
     """Indicators (n, blocks) of a clustering; rows of vertices without links are zero."""
-    from sklearn.cluster import KMeans
-
     rows = unit_rows(lsa(normalised_adjacency(links, n), blocks, seed)[:, :blocks])
     member = np.zeros((n, blocks))
     vertices = np.unique(links)

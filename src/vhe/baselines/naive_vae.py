@@ -7,23 +7,25 @@ text i, encoder and decoder with one hidden layer, s learned. A text's embedding
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+import torch
+from torch import nn
 
 from vhe.baselines.node2vec import Node2Vec
+from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
 from vhe.predict.scoring import CosineMethod
 from vhe.runtime.arrays import unit_rows
 from vhe.text.lsa import lsa_word_vectors, mean_words
 
-if TYPE_CHECKING:
-    from vhe.data.network import TextNetwork
-
 HIDDEN = 200
 BATCH = 256
 
 
+@dataclass(kw_only=True)
 class NaiveVAE(CosineMethod):
     """Text and structure embedding, each scaled to unit length, concatenated; scored by cosine.
 
@@ -41,20 +43,11 @@ class NaiveVAE(CosineMethod):
     losses_ : mean loss of the texts in each epoch.
     """
 
-    def __init__(
-        self,
-        *,
-        dimensions: int = 100,
-        epochs: int = 100,
-        learning_rate: float = 1e-3,
-        structure: Node2Vec | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.dimensions = dimensions
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.structure = structure
-        self.random_state = random_state
+    dimensions: int = 100
+    epochs: int = 100
+    learning_rate: float = 1e-3
+    structure: Node2Vec | None = None
+    random_state: int = 0
 
     def fit(self, network: TextNetwork) -> Self:
         """Train the halves independently."""
@@ -76,9 +69,6 @@ def auto_encode(
     pooled: np.ndarray, dimensions: int, epochs: int, learning_rate: float, seed: int
 ) -> tuple[np.ndarray, list[float]]:
     """Posterior means (n, dimensions) of rows (n, width), and the mean loss of each epoch."""
-    import torch
-    from torch import nn
-
     x = torch.from_numpy(pooled - pooled.mean(axis=0))
     x = x / x.std(correction=0).clamp_min(1e-6)
     width = x.shape[1]

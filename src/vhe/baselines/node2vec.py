@@ -8,18 +8,17 @@ drawn proportionally to frequency^.75.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
-from vhe.baselines.centred import centred
-from vhe.baselines.skip_gram import SkipGramOnWalks
+from vhe.baselines.deepwalk import DeepWalk
+from vhe.baselines.matrices import centred
 from vhe.baselines.walks import Walker
+from vhe.data.network import TextNetwork
 from vhe.data.splits import NonNeighbourSampler, validation_links
 from vhe.predict.scoring import CosineMethod
-
-if TYPE_CHECKING:
-    from vhe.data.network import TextNetwork
 
 GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
 VALIDATION = 0.1  # fraction of the training links on which p and q are chosen
@@ -27,7 +26,8 @@ MAX_VALIDATION_LINKS = 1000
 VALIDATION_NEGATIVES = 20  # unlinked pairs per validation link
 
 
-class Node2Vec(SkipGramOnWalks):
+@dataclass(kw_only=True)
+class Node2Vec(DeepWalk):
     """Skip-gram with five negatives on (p, q)-biased walks.
 
     If p or q is not given, it is chosen from {.25, .5, 1, 2, 4} by the AUC on validation links,
@@ -48,22 +48,12 @@ class Node2Vec(SkipGramOnWalks):
     p_, q_ : the values used.
     """
 
-    negatives = 5
+    length: int = 80
+    window: int = 10
+    p: float | None = None
+    q: float | None = None
 
-    def __init__(
-        self,
-        *,
-        dimensions: int = 200,
-        walks: int = 10,
-        length: int = 80,
-        window: int = 10,
-        p: float | None = None,
-        q: float | None = None,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(dimensions, walks, length, window, random_state)
-        self.p = p
-        self.q = q
+    negatives: ClassVar[int] = 5
 
     def fit(self, network: TextNetwork) -> Self:
         """Choose p and q, draw walks over the links and train skip-gram on them."""

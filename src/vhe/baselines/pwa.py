@@ -12,14 +12,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from vhe.baselines.contextual import (
-    CANEObjective,
-    Contextual,
-    ContextualPairs,
-    ContextualSettings,
-)
+from vhe.baselines.contextual import Contextual, ContextualPairs
 from vhe.config import PairVHEConfig
-from vhe.data.text import Corpus
 from vhe.pair.alignment import PhraseToWordAlignment
 from vhe.pair.integrator import INITIAL_LINK_BIAS, INITIAL_LINK_SCALE
 from vhe.pair.model import TextPairs, joined
@@ -31,11 +25,9 @@ class PWAPairs(ContextualPairs):
     Both sides share their kernels, because links are undirected here.
     """
 
-    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
-        super().__init__(config, weights, corpus)
-        self.alignment = PhraseToWordAlignment(
-            config.kernels, config.kernel_width, config.max_words, shared=True
-        )
+    def add_layers(self) -> None:
+        kernels, width, most = self.config.kernels, self.config.kernel_width, self.config.max_words
+        self.alignment = PhraseToWordAlignment(kernels, width, most, shared=True)
 
     def initialise_layers(self, generator: torch.Generator) -> None:
         self.alignment.reset(generator)

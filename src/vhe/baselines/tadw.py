@@ -7,23 +7,22 @@ network, T (200, n) the TF-IDF of the texts reduced by SVD. The embedding is [W 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from scipy import sparse
 
-from vhe.baselines.diffused_text import lsa
+from vhe.baselines.matrices import lsa, transition_matrix
 from vhe.baselines.tfidf import tfidf_rows
+from vhe.data.network import TextNetwork
 from vhe.predict.scoring import CosineMethod
 from vhe.runtime.arrays import unit_rows
-
-if TYPE_CHECKING:
-    from scipy import sparse
-
-    from vhe.data.network import TextNetwork
 
 TEXT_DIMENSIONS = 200
 
 
+@dataclass(kw_only=True)
 class TADW(CosineMethod):
     """Alternating least squares with exact steps; M is never computed explicitly.
 
@@ -38,18 +37,10 @@ class TADW(CosineMethod):
     random_state : seed.
     """
 
-    def __init__(
-        self,
-        *,
-        dimensions: int = 100,
-        penalty: float = 0.2,
-        iterations: int = 10,
-        random_state: int = 0,
-    ) -> None:
-        self.dimensions = dimensions
-        self.penalty = penalty
-        self.iterations = iterations
-        self.random_state = random_state
+    dimensions: int = 100
+    penalty: float = 0.2
+    iterations: int = 10
+    random_state: int = 0
 
     def fit(self, network: TextNetwork) -> Self:
         """Compute the LSA of the texts and factorise M."""
@@ -64,15 +55,6 @@ class TADW(CosineMethod):
         halves = [unit_rows(w.T), unit_rows(text @ h.T)]
         self.embedding_ = np.concatenate(halves, axis=1).astype(np.float32)
         return self
-
-
-def transition_matrix(links: np.ndarray, vertices: int) -> sparse.csr_array:
-    """P, (n, n): uniform steps to neighbours; rows of vertices without links are zero."""
-    from scipy import sparse
-
-    row, column = np.concatenate([links, links[:, ::-1]]).T
-    probability = 1 / np.bincount(row, minlength=vertices)[row]
-    return sparse.csr_array((probability, (row, column)), (vertices, vertices))
 
 
 def multiply_m(transition: sparse.csr_array, rows: np.ndarray) -> np.ndarray:

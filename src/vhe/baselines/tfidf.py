@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
 
-from vhe.baselines.inner_product import in_blocks
-
-if TYPE_CHECKING:
-    from scipy import sparse
-
-    from vhe.data.network import TextNetwork
+from vhe.baselines.inner_product import InnerProductMethod
+from vhe.data.network import TextNetwork
 
 
-class TFIDF:
+class TFIDF(InnerProductMethod):
     """Cosine of TF-IDF rows; ``embedding_`` is sparse, (n, words), with rows of unit length."""
 
     reads_all_texts: ClassVar = True
-    embedding_: sparse.csr_array
 
     def fit(self, network: TextNetwork) -> Self:
         """Compute the TF-IDF rows of the texts."""
         self.embedding_ = tfidf_rows(network.texts)
         return self
 
-    def score_indices(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Cosines of the pairs (sources[k], targets[k]): (m,)."""
-        rows = self.embedding_
-        return in_blocks(lambda i, j: rows[i].multiply(rows[j]).sum(axis=1), sources, targets)
-
     def score_matrix(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Cosines of each source with each target: (len(sources), len(targets))."""
         return (self.embedding_[sources] @ self.embedding_[targets].T).toarray()
+
+    def _products(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        return self.embedding_[sources].multiply(self.embedding_[targets]).sum(axis=1)
 
 
 def tfidf_rows(texts: Sequence[str]) -> sparse.csr_array:
@@ -42,9 +36,6 @@ def tfidf_rows(texts: Sequence[str]) -> sparse.csr_array:
     If no word is in two texts, all words are used; if there is no word, the result is one column
     of zeros. A text without any of these words has a row of zeros.
     """
-    from scipy import sparse
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     for min_df in (2, 1):
         try:
             found = TfidfVectorizer(sublinear_tf=True, min_df=min_df).fit_transform(texts)

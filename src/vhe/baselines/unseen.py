@@ -10,24 +10,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPRegressor
 
 from vhe.baselines.cane import CANE
-from vhe.baselines.contextual import Contextual, ContextualPairs
+from vhe.baselines.contextual import Contextual
 from vhe.baselines.pwa import PWA
 from vhe.baselines.wane import WANE
+from vhe.data.network import TextNetwork
 from vhe.data.sampling import LinkSet, random_stream
 from vhe.data.text import Corpus
 from vhe.estimators import VHE
 from vhe.pair.embedding import local_embedding
-from vhe.pair.inductive import concatenated
+from vhe.pair.inductive import with_structure
 from vhe.predict.scoring import CosineMethod
-
-if TYPE_CHECKING:
-    from vhe.data.network import TextNetwork
 
 MLP_EPOCHS = 200
 EARLY_STOPPING = 100  # vertices beyond which some are held out to stop the MLP
@@ -36,14 +36,12 @@ EARLY_STOPPING = 100  # vertices beyond which some are held out to stop the MLP
 class TextHalf(CosineMethod):
     """† of a contextual baseline: all vertices, seen or not, by their texts.
 
-    The parameters are those of the baseline. The contexts of an unseen text are random seen
+    ``settings`` are those of the baseline. The contexts of an unseen text are random seen
     vertices.
     """
 
-    method: ClassVar[type[Contextual]]
-
-    def __init__(self, **settings: Any) -> None:
-        self.contextual = self.method(**settings)
+    def __init__(self, method: type[Contextual], **settings: Any) -> None:
+        self.contextual = method(**settings)
 
     def fit(self, network: TextNetwork) -> Self:
         """Fit the baseline; ``embedding_`` is its text half."""
@@ -71,9 +69,6 @@ class PredictedStructure(TextHalf):
 
     def fit(self, network: TextNetwork) -> Self:
         """Fit the baseline, then the MLP on the vertices that have links."""
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.neural_network import MLPRegressor
-
         self.contextual.fit(network)
         self.embedding_ = rows = self.contextual.embedding_
         size = self.contextual.config.structure_dim
@@ -102,8 +97,9 @@ def text_vectors(method: Contextual, texts: Sequence[str]) -> np.ndarray:
     """The text half of unseen texts, averaged over seen contexts: (k, word_dim)."""
     config, seen = method.config, method.corpus_
     new = Corpus.encode(texts, seen.vocabulary, max_words=config.max_words)
-    corpus = concatenated(seen, new)
-    model = enlarged(method, corpus)
+    corpus = seen.joined(new)
+    structure = method.model_.structure.weight.detach().numpy()
+    model = with_structure(method.model_, np.pad(structure, ((0, len(new)), (0, 0))))
     no_links = LinkSet(np.empty((0, 2), dtype=np.int64), len(corpus))
     vertices = np.arange(len(seen), len(corpus))
     total = np.zeros((len(texts), config.word_dim), dtype=np.float32)
@@ -115,50 +111,9 @@ def text_vectors(method: Contextual, texts: Sequence[str]) -> np.ndarray:
     return total / np.float32(config.contexts)
 
 
-def enlarged(method: Contextual, corpus: Corpus) -> ContextualPairs:
-    """The fitted model with structure vectors of zero for the new vertices of a corpus."""
-    model = method.pairs(method.config, method.objective, corpus)
-    weights = method.model_.state_dict()
-    seen = weights["structure.weight"]
-    further = seen.new_zeros(len(corpus) - len(seen), seen.shape[1])
-    model.load_state_dict(weights | {"structure.weight": torch.cat([seen, further])})
-    return model.eval()
-
-
-class CANEText(TextHalf):
-    """CANE†"""
-
-    method = CANE
-
-
-class CANEMLP(PredictedStructure):
-    """CANE‡"""
-
-    method = CANE
-
-
-class WANEText(TextHalf):
-    """WANE†"""
-
-    method = WANE
-
-
-class WANEMLP(PredictedStructure):
-    """WANE‡"""
-
-    method = WANE
-
-
-class PWAText(TextHalf):
-    """PWA†"""
-
-    method = PWA
-
-
-class PWAMLP(PredictedStructure):
-    """PWA‡"""
-
-    method = PWA
+CANEText, CANEMLP = partial(TextHalf, CANE), partial(PredictedStructure, CANE)
+WANEText, WANEMLP = partial(TextHalf, WANE), partial(PredictedStructure, WANE)
+PWAText, PWAMLP = partial(TextHalf, PWA), partial(PredictedStructure, PWA)
 
 
 class VHEOfAllTexts(VHE):

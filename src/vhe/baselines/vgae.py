@@ -9,24 +9,24 @@ self-loop.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
 
-from vhe.baselines.diffused_text import normalised_adjacency
 from vhe.baselines.inner_product import InnerProductMethod
+from vhe.baselines.matrices import as_tensor, normalised_adjacency
 from vhe.baselines.tfidf import tfidf_rows
+from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
-
-if TYPE_CHECKING:
-    import torch
-    from scipy import sparse
-
-    from vhe.data.network import TextNetwork
 
 BLOCK = 4096  # maximum number of rows and of columns for the unlinked pairs of an epoch
 
 
+@dataclass(kw_only=True)
 class VGAE(InnerProductMethod):
     """Scores a pair by the inner product of its rows, as the paper does; ``embedding_`` is μ.
 
@@ -43,27 +43,15 @@ class VGAE(InnerProductMethod):
     losses_ : loss of each epoch.
     """
 
-    def __init__(
-        self,
-        *,
-        features: Literal["identity", "tfidf"] = "identity",
-        hidden: int = 32,
-        dimensions: int = 16,
-        epochs: int = 200,
-        learning_rate: float = 0.01,
-        random_state: int = 0,
-    ) -> None:
-        self.features = features
-        self.hidden = hidden
-        self.dimensions = dimensions
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.random_state = random_state
+    features: Literal["identity", "tfidf"] = "identity"
+    hidden: int = 32
+    dimensions: int = 16
+    epochs: int = 200
+    learning_rate: float = 0.01
+    random_state: int = 0
 
     def fit(self, network: TextNetwork) -> Self:
         """Train encoder and decoder on the links."""
-        import torch
-
         if self.features not in ("identity", "tfidf"):
             raise VHEError(f"unknown features {self.features!r}; use 'identity' or 'tfidf'")
         n = len(network)
@@ -94,17 +82,12 @@ class VGAE(InnerProductMethod):
         return self
 
 
-def reconstruction_loss(
-    z: torch.Tensor, i: torch.Tensor, j: torch.Tensor, random: torch.Generator
-) -> torch.Tensor:
+def reconstruction_loss(z: Tensor, i: Tensor, j: Tensor, random: torch.Generator) -> Tensor:
     """Cross-entropy of all n² pairs, with weight ½ each for links (i, j) and for other pairs.
 
     Exact up to `BLOCK` vertices; for more, an unbiased estimate of the term of unlinked pairs from
     random rows and columns.
     """
-    import torch
-    from torch.nn.functional import softplus
-
     n = len(z)
     rows = columns = z
     if n > BLOCK:
@@ -115,20 +98,8 @@ def reconstruction_loss(
     return (softplus(-scores).mean() + others) / 2
 
 
-def glorot(rows: int, columns: int, random: torch.Generator) -> torch.Tensor:
+def glorot(rows: int, columns: int, random: torch.Generator) -> Tensor:
     """Weights (rows, columns), uniform within ±√(6 / (rows + columns))."""
-    import torch
-
     bound = (6 / (rows + columns)) ** 0.5
     weights = (2 * torch.rand(rows, columns, generator=random) - 1) * bound
     return weights.requires_grad_()
-
-
-def as_tensor(matrix: sparse.csr_array) -> torch.Tensor:
-    """The sparse matrix as a torch tensor in single precision."""
-    import torch
-
-    coo = matrix.tocoo()
-    indices = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
-    values = torch.from_numpy(coo.data.astype(np.float32))
-    return torch.sparse_coo_tensor(indices, values, coo.shape, check_invariants=False).coalesce()

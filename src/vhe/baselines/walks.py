@@ -19,9 +19,9 @@ class Walker:
 
     def __init__(self, links: np.ndarray, vertices: int) -> None:
         isolated = np.setdiff1d(np.arange(vertices), links)
-        source = np.concatenate([links[:, 0], links[:, 1], isolated])
-        target = np.concatenate([links[:, 1], links[:, 0], isolated])
-        self._neighbours = target[np.lexsort((target, source))]
+        own = isolated.repeat(2).reshape(-1, 2)
+        ends = np.concatenate([links, links[:, ::-1], own])
+        source, self._neighbours = np.unique(ends, axis=0).T
         self._degrees = np.bincount(source, minlength=vertices)  # (n,) at least 1
         self._first = np.cumsum(self._degrees) - self._degrees
         self.vertices = vertices
@@ -42,16 +42,13 @@ class Walker:
         proportional to 1/p if x = t, to 1 if x and t are linked, and to 1/q otherwise (Grover &
         Leskovec 2016, section 3.2). With p = q = 1 all neighbours are equally likely.
         """
-        walks = np.empty((length, len(starts)), dtype=np.int32)
-        walks[0] = starts
-        for k in range(1, length):
-            if k == 1 or p == q == 1:
-                walks[k] = self._uniform_step(walks[k - 1].astype(np.int64), rng)
+        walks = [starts]
+        while len(walks) < length:
+            if len(walks) == 1 or p == q == 1:
+                walks.append(self._uniform_step(walks[-1], rng))
             else:
-                walks[k] = self._biased_step(
-                    walks[k - 2].astype(np.int64), walks[k - 1].astype(np.int64), p, q, rng
-                )
-        return np.ascontiguousarray(walks.T)
+                walks.append(self._biased_step(walks[-2], walks[-1], p, q, rng))
+        return np.stack(walks, axis=1, dtype=np.int32, casting="same_kind")
 
     def corpus(
         self,
@@ -62,15 +59,8 @@ class Walker:
         q: float = 1.0,
     ) -> np.ndarray:
         """``repetitions`` walks from each linked vertex, in random order: (walks, length)."""
-        return np.concatenate(
-            [
-                np.empty((0, length), dtype=np.int32),
-                *(
-                    self.walks(rng.permutation(self.linked), length, rng, p, q)
-                    for _ in range(repetitions)
-                ),
-            ]
-        )
+        starts = (rng.permutation(self.linked) for _ in range(repetitions))
+        return np.concatenate([self.walks(each, length, rng, p, q) for each in starts])
 
     def _uniform_step(self, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self._neighbours[self._first[at] + rng.integers(self._degrees[at])]

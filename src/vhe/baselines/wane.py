@@ -13,38 +13,25 @@ comparison. C is one linear layer, and words are dropped from the texts during t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
-from vhe.baselines.contextual import (
-    CANEObjective,
-    Contextual,
-    ContextualPairs,
-    ContextualSettings,
-    by_part,
-)
-from vhe.data.text import PADDING, Corpus
+from vhe.baselines.contextual import CANEObjective, Contextual, ContextualPairs
+from vhe.data.text import PADDING
 from vhe.pair.alignment import MASKED
-from vhe.pair.model import TextPairs
 
 
 class WANEPairs(ContextualPairs):
     """Soft alignment of words, comparison and mean-pooling; both directions share C."""
 
-    def __init__(self, config: ContextualSettings, weights: CANEObjective, corpus: Corpus) -> None:
-        super().__init__(config, weights, corpus)
-        self.compare = nn.Linear(2 * config.word_dim, config.word_dim)
+    def add_layers(self) -> None:
+        self.compare = nn.Linear(2 * self.config.word_dim, self.config.word_dim)
 
     def initialise_layers(self, generator: torch.Generator) -> None:
         nn.init.xavier_uniform_(self.compare.weight, gain=0.1, generator=generator)
         nn.init.zeros_(self.compare.bias)
 
-    def texts(self, batch: Sequence[TextPairs]) -> tuple[Tensor, Tensor]:
-        return by_part(self._align, batch)
-
-    def _align(self, tokens_i: Tensor, tokens_j: Tensor) -> tuple[Tensor, Tensor]:
+    def text_vectors(self, tokens_i: Tensor, tokens_j: Tensor) -> tuple[Tensor, Tensor]:
         mask_i, mask_j = tokens_i != PADDING, tokens_j != PADDING
         x_i, x_j = self.words(tokens_i), self.words(tokens_j)
         fits = x_i @ x_j.transpose(1, 2) / self.config.word_dim**0.5  # (batch, L_i, L_j)
@@ -59,7 +46,7 @@ class WANEPairs(ContextualPairs):
         mean = words.sum(dim=1) / count  # padding is zero
         mean_aligned = (aligned * mask.unsqueeze(2)).sum(dim=1) / count
         product = (words * aligned).sum(dim=1) / count
-        compared: Tensor = mean + self.compare(torch.cat([mean - mean_aligned, product], dim=1))
+        compared = mean + self.compare(torch.cat([mean - mean_aligned, product], dim=1))
         return compared * mask.any(dim=1, keepdim=True)  # zero for an empty text
 
 

@@ -62,24 +62,13 @@ class PhraseToWordAlignment(nn.Module):
             self.kernels.uniform_(-bound, bound, generator=generator)
 
     def forward(self, words: Tensor, parts: Sequence[Texts]) -> Aligned:
-        """Align the texts of pairs that come in parts, each of texts of about equal length.
+        """Align the texts of pairs that come in parts, each of one or more pairs.
 
         ``words`` (V, d) are the vectors of the tokens; that of `PADDING` must be zero. Gradients
         pass through the texts only, not through the returned weights.
         """
-        filled = [texts for texts in parts if len(texts[0])]
-        if not filled:
-            return Aligned(words[:0], words[:0], [_no_weights(texts) for texts in parts])
-        if native_alignment.is_available(words, self.kernels):
-            text_i, text_j, found = native_alignment.align(words, self.kernels, filled)
-        else:
-            text_i, text_j, found = align(words, self.kernels, filled)
-        weights = iter(found)
-        return Aligned(
-            text_i,
-            text_j,
-            [next(weights) if len(texts[0]) else _no_weights(texts) for texts in parts],
-        )
+        native = native_alignment.is_available(words, self.kernels)
+        return Aligned(*(native_alignment.align if native else align)(words, self.kernels, parts))
 
 
 def align(
@@ -101,8 +90,3 @@ def align(
             found.append(weight.detach())
         weights.append((found[0], found[1]))
     return torch.cat(texts[0]), torch.cat(texts[1]), weights
-
-
-def _no_weights(texts: Texts) -> Texts:
-    first, second = (torch.zeros_like(tokens, dtype=torch.float32) for tokens in texts)
-    return first, second

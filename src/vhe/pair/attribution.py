@@ -48,7 +48,7 @@ def attribute(
     """Attribute the cosine of two codes (d,) to the tokens (L,) of the two texts."""
     tokens = [_padded(t, model.words.weight.device) for t in (tokens_a, tokens_b)]
     words = [model.words(t[0]).detach().requires_grad_() for t in tokens]  # (L, d_w)
-    codes = [torch.from_numpy(code).to(words[0]) for code in (code_a, code_b)]
+    codes = [torch.from_numpy(np.array(code)).to(words[0]) for code in (code_a, code_b)]
     length = float(codes[0].norm() * codes[1].norm()) or 1.0
     with torch.no_grad():
         weights = model.alignment(model.words.weight, [(tokens[0], tokens[1])]).weights[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
 from vhe.config import PairVHEConfig
-from vhe.data.text import PADDING
+from vhe.data.text import PADDING, Corpus
 from vhe.pair.integrator import text_code
+
+POOLED_AT_ONCE = 512  # texts of a corpus
 
 
 def pool(words: Tensor, texts: Sequence[Tensor], how: str) -> Tensor:
@@ -51,6 +53,12 @@ def _distinct_words(tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     text, weight = first // tokens.shape[1], 1 + np.log(count)
     total = np.bincount(text, weight, minlength=len(tokens))
     return np.bincount(text, minlength=len(tokens)), word, weight / total[text]
+
+
+def pool_corpus(words: Tensor, corpus: Corpus, how: str) -> Iterator[Tensor]:
+    """The pooled word vectors of all texts, some texts at a time."""
+    for rows in np.array_split(np.arange(len(corpus)), len(corpus) // POOLED_AT_ONCE + 1):
+        yield pool(words, [torch.from_numpy(corpus.padded(rows))], how)
 
 
 class Decoding(nn.Module):
@@ -112,8 +120,8 @@ class MultinomialDecoder(nn.Module):
 
     def log_likelihood(self, z: Tensor, words: Tensor, texts: Sequence[Tensor]) -> Tensor:
         """Of texts (batch, L) of tokens, in parts, given their codes z (pairs, d): (pairs,)."""
-        if len(words) == 1:  # an empty vocabulary
-            return z.new_zeros(len(z))
+        if len(words) == 1:  # an empty vocabulary: zero, with (zero) gradients for all weights
+            return 0 * self.decoding(z).sum(dim=1) + self.bias.sum()
         logits = self.decoding(z) @ words[PADDING + 1 :].T + self.bias  # (pairs, V)
         log_p = torch.log_softmax(logits, dim=1).split([len(tokens) for tokens in texts])
         parts = [

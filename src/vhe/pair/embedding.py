@@ -6,7 +6,7 @@ posterior q(z_i | x_i, x_j, w_ij): over all j, or over a random sample of them (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,15 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vhe.data.sampling import LinkSet, Pairs, length_buckets, random_stream
+from vhe.data.sampling import LinkSet, random_stream
 from vhe.data.text import Corpus
 from vhe.pair.integrator import PairPosterior
-from vhe.pair.model import TextPairs, joined
-from vhe.pair.protocol import PairModel
+from vhe.pair.model import PairModel, in_parts, joined, known_links
 from vhe.runtime import process_group
 
 PAIRS_AT_ONCE = 4096  # pairs that are sorted by length together
-BUCKET_AREA = 1 << 16  # entries of the similarity matrices of a bucket
 
 Vectors = NDArray[np.float32]
 Vertices = NDArray[np.int64]
@@ -51,36 +49,25 @@ def local_embedding(
     model: PairModel, corpus: Corpus, links: LinkSet, i: Vertices, j: Vertices
 ) -> LocalEmbedding:
     """The posterior of each pair; the edge of a pair that is not a known link is unknown."""
-    linked = links.linked(i, j)
-    pairs = Pairs(i, j, linked.astype(np.float32), linked)
-    device = model.words.weight.device
     found = np.empty((4, len(i), model.config.latent_dim), dtype=np.float32)
-    buckets = list(length_buckets(pairs, corpus.lengths, BUCKET_AREA))
-    batch = [TextPairs.of(pairs[rows], corpus, device) for rows in buckets]
-    if batch:
-        found[:, np.concatenate(buckets)] = _marginals(model.infer(batch).posterior, batch).cpu()
+    if len(i):
+        order, batch = in_parts(known_links(i, j, links), corpus, model.words.weight.device)
+        q = model.infer(batch)
+        known, linked = joined(batch, "known"), joined(batch, "links")
+        share = torch.where(known, linked, torch.sigmoid(q.link_logit)).unsqueeze(1)
+        found[:, order] = _marginals(q, share).cpu()
     return LocalEmbedding(*found)
 
 
-def _marginals(q: PairPosterior, batch: Sequence[TextPairs]) -> Tensor:
-    """Means of z_i and z_j, then their variances, of the mixture w q1 + (1-w) q0: (4, m, d)."""
-    known, links = joined(batch, "known"), joined(batch, "links")
-    share = torch.where(known, links, torch.sigmoid(q.link_logit)).unsqueeze(1)
-    means, variances = [], []
-    for one, none in (
-        (
-            (q.linked.mean_i, q.linked.log_variance_i),
-            (q.unlinked.mean_i, q.unlinked.log_variance_i),
-        ),
-        (
-            (q.linked.mean_j, q.linked.log_variance_j),
-            (q.unlinked.mean_j, q.unlinked.log_variance_j),
-        ),
-    ):
-        means.append(share * one[0] + (1 - share) * none[0])
-        within = share * one[1].exp() + (1 - share) * none[1].exp()
-        variances.append(within + share * (1 - share) * (one[0] - none[0]).square())
-    return torch.stack(means + variances)
+def _marginals(q: PairPosterior, share: Tensor) -> Tensor:
+    """Means of z_i and z_j, then their variances, of share q1 + (1 - share) q0: (4, m, d)."""
+    mean_1, mean_0 = (torch.stack([g.mean_i, g.mean_j]) for g in (q.linked, q.unlinked))
+    variance_1, variance_0 = (
+        torch.stack([g.log_variance_i, g.log_variance_j]).exp() for g in (q.linked, q.unlinked)
+    )
+    mean = share * mean_1 + (1 - share) * mean_0
+    within = share * variance_1 + (1 - share) * variance_0
+    return torch.cat([mean, within + share * (1 - share) * (mean_1 - mean_0).square()])
 
 
 def global_embedding(
@@ -102,9 +89,8 @@ def global_embedding(
     n, d = len(corpus), model.config.latent_dim
     total = np.zeros((2, n, d), dtype=np.float64)  # of z and of z²
     count = np.zeros(n, dtype=np.int64)
-    alone = [(np.zeros(1, np.int64),) * 2]
-    pieces = context_pieces(n, contexts)
-    for done, (i, j) in enumerate(context_pairs(n, contexts, seed) if n > 1 else alone):
+    pieces = len(context_pieces(n, contexts))
+    for done, (i, j) in enumerate(context_pairs(n, contexts, seed)):
         if done % process_group.size() == process_group.rank():
             local = local_embedding(model, corpus, links, i, j)
             for vertices, mean, variance in (
@@ -127,31 +113,23 @@ def context_pairs(n: int, contexts: int | None, seed: int) -> Iterator[tuple[Ver
     """Pairs in which each of n vertices has ``contexts`` (even) others, or all others (None).
 
     The vertices are arranged in a random circle, and each is paired with those 1, 2, … positions
-    after it: each vertex is as often the first as the second of a pair.
+    after it: each vertex is as often the first as the second of a pair. One vertex alone is paired
+    with itself.
     """
     ring = random_stream(seed, 4).permutation(n)
-    reach, opposite = _reach(n, contexts)
-    for shift in range(1, reach + 1):
-        yield from _pieces(ring, np.roll(ring, -shift))
-    if opposite:
-        yield from _pieces(ring[: n // 2], ring[n // 2 :])
+    for shift, part in context_pieces(n, contexts):
+        yield ring[part], np.roll(ring, -shift)[part]
 
 
-def context_pieces(n: int, contexts: int | None) -> int:
-    """Number of pieces that `context_pairs` yields."""
-    reach, opposite = _reach(n, contexts)
-    return reach * -(-n // PAIRS_AT_ONCE) + opposite * -(-(n // 2) // PAIRS_AT_ONCE) or 1
-
-
-def _reach(n: int, contexts: int | None) -> tuple[int, bool]:
-    """How far a vertex is paired along the circle, and whether also with the opposite one."""
-    reach = (n - 1) // 2 if contexts is None else min((contexts + 1) // 2, (n - 1) // 2)
-    return reach, n % 2 == 0 and (contexts is None or contexts >= n - 1)
-
-
-def _pieces(i: Vertices, j: Vertices) -> Iterator[tuple[Vertices, Vertices]]:
-    for start in range(0, len(i), PAIRS_AT_ONCE):
-        yield i[start : start + PAIRS_AT_ONCE], j[start : start + PAIRS_AT_ONCE]
+def context_pieces(n: int, contexts: int | None) -> list[tuple[int, slice]]:
+    """The pieces of `context_pairs`: the distance on the circle, and positions of first ends."""
+    most = n - 1 if contexts is None else contexts
+    pieces = []
+    for shift in range(1, min((most + 1) // 2, n // 2) + 1) or [0]:
+        count = n // 2 if 2 * shift == n else n  # opposite positions are paired once
+        for start in range(0, count, PAIRS_AT_ONCE):
+            pieces.append((shift, slice(start, min(start + PAIRS_AT_ONCE, count))))
+    return pieces
 
 
 def embedding_of(
@@ -169,7 +147,7 @@ def embedding_of(
     vertex is in turn the first and the second of a pair. The same seed draws the same contexts.
     """
     n = len(corpus)
-    total = np.zeros((len(vertices), model.config.latent_dim), dtype=np.float32)
+    total: Vectors = np.zeros((len(vertices), model.config.latent_dim), dtype=np.float32)
     rng = random_stream(seed, 6)
     for number in range(contexts):
         others = (vertices + rng.integers(1, max(n, 2), len(vertices))) % n  # never the vertex

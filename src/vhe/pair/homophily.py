@@ -33,9 +33,6 @@ class PairGaussian:
     log_variance_j: Tensor
     gamma: Tensor | None = None
 
-    def uncorrelated(self) -> PairGaussian:
-        return PairGaussian(self.mean_i, self.mean_j, self.log_variance_i, self.log_variance_j)
-
 
 def sample(q: PairGaussian, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
     """Draw (z_i, z_j) by the Cholesky factor of the covariance (equations 5 and 6).

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -31,18 +31,18 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 from torch import Tensor, nn
 
-from vhe.data.sampling import LinkSet, Pairs, length_buckets, random_stream
-from vhe.data.text import Corpus, concatenated_ranges
-from vhe.graph.neighbours import NEIGHBOURS
-from vhe.pair.decoder import GaussianDecoder, pool
-from vhe.pair.embedding import BUCKET_AREA, Vectors, Vertices, local_embedding
-from vhe.pair.model import PairVAE, TextPairs, joined
+from vhe.data.sampling import LinkSet, Pairs, random_stream
+from vhe.data.text import Corpus
+from vhe.graph.model import NEIGHBOURS
+from vhe.pair.decoder import GaussianDecoder, pool, pool_corpus
+from vhe.pair.embedding import Vectors, Vertices, local_embedding
+from vhe.pair.model import PairModel, PairVAE, TextPairs, in_parts, joined, known_links
 from vhe.runtime.arrays import unit_rows
 
 InductiveMethod = Literal["fast", "paper"]
+Model = TypeVar("Model", bound=PairModel)
 
 AT_ONCE = 256  # new vertices that are embedded together
-POOLED_AT_ONCE = 1024  # texts
 STEPS, RATE = 40, 0.05  # of Adam, which maximises the ELBO
 
 
@@ -77,17 +77,22 @@ def embed_new(
     contexts : number of fitted vertices that serve as contexts
     progress : called with the number of new vertices done
     """
-    n, k, d = len(corpus), len(new), model.config.latent_dim
+    n, k, table = len(corpus), len(new), _table(model)
+    texts, known = corpus.joined(new), LinkSet(new_links, n + k)
     chosen = random_stream(seed, 9).permutation(n)[:contexts]
-    mean, variance = np.zeros((2, k, d), dtype=np.float32)
-    structure = neighbours_structure(model, corpus, new, new_links) if k else _table(model)[:0]
+    mean, variance = np.zeros((2, k, model.config.latent_dim), dtype=np.float32)
+    structure = neighbours_structure(model, corpus, new, new_links) if k else table[:0]
     new_links = np.sort(new_links, axis=1)[:, ::-1]  # the new vertex first
+    beyond = new_links[(new_links[:, 1] < n) & ~np.isin(new_links[:, 1], chosen)]
     for start in range(0, k, AT_ONCE):
         rows = np.arange(start, min(start + AT_ONCE, k))
-        visit = _Visit(model, corpus, new, rows, chosen, new_links)
+        i, j = np.repeat(n + rows, len(chosen)), np.tile(chosen, len(rows))
         if method == "paper":
-            structure[rows] = visit.optimise(structure[rows], seed)
-        mean[rows], variance[rows] = visit.moments(structure[rows])
+            own = beyond[np.isin(beyond[:, 0], n + rows)]  # links with others than the contexts
+            pairs = known_links(np.append(i, own[:, 0]), np.append(j, own[:, 1]), known)
+            structure[rows] = _optimise(model, texts, pairs, structure[rows], seed)
+        extended = with_structure(model, np.concatenate([table, structure]))
+        mean[rows], variance[rows] = _moments(extended, texts, known, i, j, len(chosen))
         progress(int(rows[-1]) + 1)
     return InductivePairs(mean, variance, structure)
 
@@ -106,7 +111,7 @@ def neighbours_structure(
     share = sparse.diags_array(1 / np.maximum(total, 1e-12)) @ weights
     config = model.config
     if config.residual:
-        codes, own = _codes(model, texts, table), _codes(model, new_texts, 0 * table[:1])
+        codes, own = _codes(model, texts, table), _codes(model, new_texts, np.zeros_like(new_texts))
         text = 2 * config.precision * (1 + config.negatives)
         link = config.homophily / (1 - config.homophily**2) * np.minimum(total, 1)
     else:
@@ -146,90 +151,54 @@ def _neighbour_weights(texts: Vectors, new_texts: Vectors, new_links: Vertices) 
 
 def _codes(model: PairVAE, texts: Vectors, structure: Vectors) -> Vectors:
     """Posterior means (k, d) for pooled texts and structure embeddings, in no context."""
-    text = torch.from_numpy(texts)
-    h = torch.from_numpy(np.broadcast_to(structure, (len(texts), structure.shape[1])).copy())
-    mean: Vectors = model.integrator(text, text, h, h).linked.mean_i.numpy()
-    return mean
+    text, h = torch.from_numpy(texts), torch.from_numpy(structure)
+    return model.integrator(text, text, h, h).linked.mean_i.numpy()
 
 
 def pooled(model: PairVAE, corpus: Corpus) -> Vectors:
     """The mean word vector of each text, with damped counts: (n, d_w)."""
     words = model.words.weight.detach().cpu()
-    parts = np.array_split(np.arange(len(corpus)), len(corpus) // POOLED_AT_ONCE + 1)
-    texts = [torch.from_numpy(corpus.padded(rows)) for rows in parts]
-    found: Vectors = pool(words, texts, "mean").numpy()
-    return found
+    return torch.cat(list(pool_corpus(words, corpus, "mean"))).numpy()
 
 
 def _table(model: PairVAE) -> Vectors:
     """The structure embeddings of the fitted vertices: (n, d_h)."""
-    table: Vectors = model.structure.weight.detach().cpu().numpy()
-    return table
+    return model.structure.weight.detach().cpu().numpy()
 
 
-class _Visit:
-    """Some new vertices, their contexts, and the fitted vertices that they are linked with.
+def _moments(
+    model: PairVAE, texts: Corpus, links: LinkSet, i: Vertices, j: Vertices, contexts: int
+) -> tuple[Vectors, Vectors]:
+    """Mean and variance of i over its contexts j, as in `global_embedding`: (k, d)."""
+    half = np.arange(len(i)) % 2 == 0  # a new vertex is in turn the first and the second
+    local = local_embedding(model, texts, links, np.where(half, i, j), np.where(half, j, i))
+    shape = (-1, contexts, model.config.latent_dim)
+    means = np.where(half[:, None], local.mean_i, local.mean_j).reshape(shape)
+    variances = np.where(half[:, None], local.variance_i, local.variance_j).reshape(shape)
+    return means.mean(axis=1), variances.mean(axis=1) + means.var(axis=1)
 
-    Here the fitted vertices have the first numbers, the contexts before the others.
+
+def _optimise(model: PairVAE, texts: Corpus, pairs: Pairs, start: Vectors, seed: int) -> Vectors:
+    """h* that maximises the mean ELBO over pairs of new vertices and fitted ones, from ``start``.
+
+    The first end of each pair is new; ``start`` (k, d_h) begins with that of the first pair.
     """
-
-    def __init__(
-        self,
-        model: PairVAE,
-        corpus: Corpus,
-        new: Corpus,
-        rows: Vertices,
-        contexts: Vertices,
-        new_links: Vertices,
-    ) -> None:
-        n = len(corpus)
-        links = new_links[np.isin(new_links[:, 0], rows + n) & (new_links[:, 1] < n)]
-        fitted = np.concatenate([contexts, np.setdiff1d(links[:, 1], contexts)])
-        number = np.zeros(n, dtype=np.int64)
-        number[fitted] = np.arange(len(fitted))
-        self.model, self.fitted = model, _table(model)[fitted]
-        self.corpus = concatenated(selected(corpus, fitted), selected(new, rows))
-        self.count, self.contexts = len(rows), len(contexts)
-        vertices = len(fitted) + np.arange(self.count)
-        self.i = np.repeat(vertices, self.contexts)
-        self.j = np.tile(number[contexts], self.count)
-        own = np.column_stack([vertices[links[:, 0] - n - rows[0]], number[links[:, 1]]])
-        self.links = LinkSet(own, len(self.corpus))
-        self.beyond = own[own[:, 1] >= self.contexts]  # links with vertices that are no contexts
-
-    def moments(self, structure: Vectors) -> tuple[Vectors, Vectors]:
-        """Mean and variance over the contexts, as in `global_embedding`: (k, d)."""
-        model = with_structure(self.model, np.concatenate([self.fitted, structure]))
-        half = np.arange(len(self.i)) % 2 == 0  # a new vertex is in turn the first and the second
-        i, j = np.where(half, self.i, self.j), np.where(half, self.j, self.i)
-        local = local_embedding(model, self.corpus, self.links, i, j)
-        shape = (self.count, self.contexts, -1)
-        means = np.where(half[:, None], local.mean_i, local.mean_j).reshape(shape)
-        variances = np.where(half[:, None], local.variance_i, local.variance_j).reshape(shape)
-        return means.mean(axis=1), variances.mean(axis=1) + means.var(axis=1)
-
-    def optimise(self, start: Vectors, seed: int) -> Vectors:
-        """h* that maximises the mean ELBO over the contexts and the known links."""
-        device = self.model.words.weight.device
-        i, j = np.append(self.i, self.beyond[:, 0]), np.append(self.j, self.beyond[:, 1])
-        linked = self.links.linked(i, j)
-        pairs = Pairs(i, j, linked.astype(np.float32), linked)
-        rows = list(length_buckets(pairs, self.corpus.lengths, BUCKET_AREA))
-        batch = [TextPairs.of(pairs[part], self.corpus, device) for part in rows]
-        vertex = i[np.concatenate(rows)] - len(self.fitted)
-        share = torch.from_numpy(1 / np.bincount(vertex)[vertex]).float().to(device)
-        bound = Bound(self.model, batch)
-        fitted = torch.from_numpy(self.fitted).to(device)
-        h = nn.Parameter(torch.from_numpy(start).to(device))
-        optimiser = torch.optim.Adam([h], lr=RATE)
-        for _ in range(STEPS):
-            optimiser.zero_grad()
-            # the same noise in every step, so that one fixed function is maximised
-            noise = torch.Generator(device).manual_seed(seed)
-            (-(share * bound(torch.cat([fitted, h]), noise)).sum()).backward()
-            optimiser.step()
-        found: Vectors = h.detach().cpu().numpy()
-        return found
+    device = model.words.weight.device
+    order, batch = in_parts(pairs, texts, device)
+    vertex = pairs.i[order] - pairs.i[0]
+    share = torch.from_numpy(1 / np.bincount(vertex)[vertex]).float().to(device)
+    number = torch.from_numpy(vertex).to(device)
+    bound = Bound(model, batch)
+    fitted = model.structure.weight.detach()[joined(batch, "j")]
+    h = nn.Parameter(torch.from_numpy(start).to(device))
+    optimiser = torch.optim.Adam([h], lr=RATE)
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        # the same noise in every step, so that one fixed function is maximised
+        noise = torch.Generator(device).manual_seed(seed)
+        (-(share * bound(h[number], fitted, noise)).sum()).backward()
+        optimiser.step()
+    return h.detach().cpu().numpy()
 
 
 class Bound:
@@ -240,7 +209,6 @@ class Bound:
 
     def __init__(self, model: PairVAE, batch: Sequence[TextPairs]) -> None:
         self.model, self.words = model, model.words.weight.detach()
-        self.i, self.j = joined(batch, "i"), joined(batch, "j")
         self.links, self.known = joined(batch, "links"), joined(batch, "known")
         with torch.no_grad():
             self.aligned = model.align(batch)
@@ -251,36 +219,16 @@ class Bound:
             self.words = torch.cat([self.words[:1], target])
             self.texts = [torch.arange(1, len(self.words), device=self.words.device).unsqueeze(1)]
 
-    def __call__(self, structure: Tensor, noise: torch.Generator) -> Tensor:
-        """(pairs,) for structure embeddings (n, d_h)."""
-        aligned = self.aligned
-        q = self.model.integrator(
-            aligned.text_i, aligned.text_j, structure[self.i], structure[self.j]
-        )
-        return self.model.terms(q, self.words, self.texts, self.links, self.known, noise).bound
+    def __call__(self, h_i: Tensor, h_j: Tensor, noise: torch.Generator) -> Tensor:
+        """(pairs,) for the structure embeddings (pairs, d_h) of both ends."""
+        q = self.model.integrator(self.aligned.text_i, self.aligned.text_j, h_i, h_j)
+        return self.model.terms(q, self.words, self.texts, self.links, self.known, noise)["bound"]
 
 
-def with_structure(model: PairVAE, rows: Vectors) -> PairVAE:
+def with_structure(model: Model, rows: Vectors) -> Model:
     """The model with another structure table (n, d_h); it shares all other weights."""
     other = copy.copy(model)
     other._modules = dict(model._modules)
     table = torch.from_numpy(rows).to(model.words.weight.device)
     other.structure = nn.Embedding.from_pretrained(table)
     return other
-
-
-def selected(corpus: Corpus, texts: Vertices) -> Corpus:
-    """Some texts of a corpus, in the given order."""
-    lengths = corpus.lengths[texts]
-    tokens = corpus.tokens[concatenated_ranges(corpus.offsets[texts], lengths)]
-    return replace(corpus, tokens=tokens, offsets=np.append(0, np.cumsum(lengths)))
-
-
-def concatenated(first: Corpus, second: Corpus) -> Corpus:
-    """The texts of one corpus, then those of another in the same vocabulary."""
-    return replace(
-        first,
-        tokens=np.concatenate([first.tokens, second.tokens]),
-        offsets=np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]),
-        truncated=first.truncated + second.truncated,
-    )

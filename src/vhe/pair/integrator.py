@@ -14,7 +14,7 @@ lost when an embedding is averaged over contexts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from torch.nn.functional import cosine_similarity
 
 from vhe.config import PairVHEConfig
 from vhe.pair.homophily import PairGaussian, limited_gamma, limited_log_variance
-from vhe.text.codes import CENTRE_SHARE
+from vhe.text.lsa import CENTRE_SHARE
 
 INITIAL_LOG_VARIANCE = -2.0
 INITIAL_GAMMA = 2.0  # as a logit
@@ -40,7 +40,7 @@ class PairPosterior:
 
 def ends(both: Tensor) -> tuple[Tensor, Tensor]:
     """The rows of the first ends of the pairs, and those of the second ends."""
-    first, second = both.unflatten(0, (2, len(both) // 2)).unbind()
+    first, second = both.chunk(2)
     return first, second
 
 
@@ -118,7 +118,7 @@ class Integrator(nn.Module):
             *ends(limited_log_variance(self.log_variances(hidden))),
             limited_gamma(self.gamma(both)),
         )
-        unlinked = linked.uncorrelated()
+        unlinked = replace(linked, gamma=None)
         if not self.shared_posterior:
             unlinked = PairGaussian(
                 *ends(self.means_unlinked(hidden) + base),

@@ -1,9 +1,11 @@
-"""The variational autoencoder over pairs of vertices: infer, reconstruct, loss."""
+"""Models over pairs of vertices, and the variational autoencoder: infer, reconstruct, loss."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,18 +14,17 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from vhe.config import PairVHEConfig
-from vhe.data.sampling import Pairs, random_stream
+from vhe.data.sampling import LinkSet, Pairs, length_buckets, random_stream
 from vhe.data.text import PADDING, Corpus
 from vhe.pair.alignment import Aligned, PhraseToWordAlignment
-from vhe.pair.decoder import GaussianDecoder, MultinomialDecoder, pool
-from vhe.pair.elbo import ElboTerms, elbo
+from vhe.pair.decoder import GaussianDecoder, MultinomialDecoder, pool_corpus
+from vhe.pair.elbo import Terms, elbo
 from vhe.pair.homophily import PairGaussian, kl_to_prior, sample
 from vhe.pair.integrator import Integrator, PairPosterior, ends
-from vhe.pair.protocol import PairModel
 from vhe.text.lsa import WORD_SCALE, lsa_word_vectors
 
-POOLED_AT_ONCE = 512  # texts
-STRUCTURE_SCALE = 0.01  # standard deviation of the initial structure table of the paper's form
+BUCKET_AREA = 1 << 16  # entries of the similarity matrices of a part of a batch
+STRUCTURE_SCALE = 0.01  # standard deviation of an initial structure table
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,65 @@ class TextPairs:
         )
 
 
+def in_parts(
+    pairs: Pairs, corpus: Corpus, device: torch.device
+) -> tuple[NDArray[np.int64], list[TextPairs]]:
+    """Pairs as tensors, in parts of texts of about equal length, and the order of their rows."""
+    parts = list(length_buckets(pairs, corpus.lengths, BUCKET_AREA))
+    return np.concatenate(parts), [TextPairs.of(pairs[rows], corpus, device) for rows in parts]
+
+
+def known_links(i: NDArray[np.int64], j: NDArray[np.int64], links: LinkSet) -> Pairs:
+    """Pairs of which the links are known; the edges of all others are unknown."""
+    linked = links.linked(i, j)
+    return Pairs(i, j, linked.astype(np.float32), linked)
+
+
 def joined(batch: Sequence[TextPairs], name: str) -> Tensor:
     """A field of all parts of a batch, concatenated."""
     return torch.cat([getattr(pairs, name) for pairs in batch])
 
 
-@dataclass(frozen=True)
-class Inferred:
-    """The posterior of the pairs of a batch, all parts concatenated."""
+def weight_generator(seed: int) -> torch.Generator:
+    """The random generator of the initial weights."""
+    return torch.Generator().manual_seed(int(random_stream(seed, 3).integers(2**63)))
 
-    posterior: PairPosterior
-    weights: list[tuple[Tensor, Tensor]]  # alignment of each part: (batch, L_i), (batch, L_j)
+
+class PairModel(nn.Module, ABC):
+    """A module that learns from pairs and gives each end of a pair a ``latent_dim`` code: `PairVAE`
+    and the contextual baselines. A batch comes in parts (`in_parts`)."""
+
+    config: Any  # with the fields of `PairVHEConfig` that training and embeddings read
+    words: nn.Embedding
+    structure: nn.Embedding
+    layer_pace: float = 1.0  # learning rate of the layers over that of the words
+
+    @abstractmethod
+    def loss(self, batch: Sequence[TextPairs], generator: torch.Generator) -> Terms:
+        """The terms of the objective for each pair of a batch."""
+
+    @abstractmethod
+    def objective(self, terms: Terms) -> Tensor:
+        """What is minimised: for each pair, or as one mean."""
+
+    @abstractmethod
+    def infer(self, batch: Sequence[TextPairs]) -> PairPosterior:
+        """The posterior of the codes of each pair of a batch, all parts concatenated."""
+
+    def forward(
+        self, batch: Sequence[TextPairs], generator: torch.Generator
+    ) -> tuple[Tensor, dict[str, float]]:
+        """The mean of the objective over a batch, and the mean of each term."""
+        terms = self.loss(batch, generator)
+        return self.objective(terms).mean(), terms.means()
+
+    def initialise_words(self, corpus: Corpus, seed: int, generator: torch.Generator) -> None:
+        if self.config.word_init == "lsa":
+            vectors = lsa_word_vectors(corpus, self.config.word_dim, seed)
+            self.words.weight[1:] = torch.from_numpy(vectors)
+        else:
+            self.words.weight.normal_(0, WORD_SCALE, generator=generator)
+        self.words.weight[PADDING] = 0
 
 
 class PairVAE(PairModel):
@@ -90,50 +139,39 @@ class PairVAE(PairModel):
     @torch.no_grad()
     def initialise(self, corpus: Corpus, seed: int) -> None:
         """Set every weight from the corpus and the seed."""
-        config = self.config
-        generator = torch.Generator().manual_seed(int(random_stream(seed, 3).integers(2**63)))
+        generator = weight_generator(seed)
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight, generator=generator)
                 if layer.bias is not None:
                     nn.init.zeros_(layer.bias)
         self.alignment.reset(generator)
-        if config.residual:
+        if self.config.residual:
             self.structure.weight.zero_()
         else:
             self.structure.weight.normal_(0, STRUCTURE_SCALE, generator=generator)
-        if config.word_init == "lsa":
-            vectors = lsa_word_vectors(corpus, config.word_dim, seed)
-            self.words.weight[1:] = torch.from_numpy(vectors)
-        else:
-            self.words.weight.normal_(0, WORD_SCALE, generator=generator)
-        self.words.weight[PADDING] = 0
+        self.initialise_words(corpus, seed, generator)
         self.integrator.initialise(self._centre(corpus, "mean"))
         self.decoder.decoding.initialise()
         if isinstance(self.decoder, GaussianDecoder):
-            self.decoder.centre.copy_(self._centre(corpus, config.target))
+            self.decoder.centre.copy_(self._centre(corpus, self.config.target))
 
     def _centre(self, corpus: Corpus, how: str) -> Tensor:
         """The mean of the pooled texts at unit length, without empty texts: (d_w,)."""
         total = torch.zeros(self.config.word_dim)
-        for rows in np.array_split(np.arange(len(corpus)), len(corpus) // POOLED_AT_ONCE + 1):
-            pooled = pool(self.words.weight, [torch.from_numpy(corpus.padded(rows))], how)
+        for pooled in pool_corpus(self.words.weight, corpus, how):
             total += normalize(pooled, dim=1).sum(dim=0)
         return total / max(1, int(np.count_nonzero(corpus.lengths)))
 
-    def infer(self, batch: Sequence[TextPairs]) -> Inferred:
+    def infer(self, batch: Sequence[TextPairs]) -> PairPosterior:
         """The approximate posterior of each pair (section 3.2, encoder)."""
         aligned = self.align(batch)
-        i, j = joined(batch, "i"), joined(batch, "j")
-        posterior = self.integrator(
-            aligned.text_i, aligned.text_j, self.structure(i), self.structure(j)
-        )
-        return Inferred(posterior, aligned.weights)
+        h_i, h_j = self.structure(joined(batch, "i")), self.structure(joined(batch, "j"))
+        return self.integrator(aligned.text_i, aligned.text_j, h_i, h_j)
 
     def align(self, batch: Sequence[TextPairs]) -> Aligned:
         texts = [(pairs.tokens_i, pairs.tokens_j) for pairs in batch]
-        aligned: Aligned = self.alignment(self.words.weight, texts)
-        return aligned
+        return self.alignment(self.words.weight, texts)
 
     def reconstruct(
         self, q: PairGaussian, words: Tensor, texts: Sequence[Tensor], generator: torch.Generator
@@ -146,11 +184,10 @@ class PairVAE(PairModel):
         first, second = ends(self.decoder.log_likelihood(z, words, texts))
         return first + second
 
-    def loss(self, batch: Sequence[TextPairs], generator: torch.Generator) -> ElboTerms:
-        """Every term of the objective for each pair of a batch, which comes in parts."""
+    def loss(self, batch: Sequence[TextPairs], generator: torch.Generator) -> Terms:
         texts = [pairs.tokens_i for pairs in batch] + [pairs.tokens_j for pairs in batch]
         return self.terms(
-            self.infer(batch).posterior,
+            self.infer(batch),
             self.words.weight,
             texts,
             joined(batch, "links"),
@@ -166,7 +203,7 @@ class PairVAE(PairModel):
         links: Tensor,
         known: Tensor,
         generator: torch.Generator,
-    ) -> ElboTerms:
+    ) -> Terms:
         """The terms for the posterior of some pairs; the other arguments as in `reconstruct`."""
         linked = self.reconstruct(q.linked, words, texts, generator)
         # log p(x|z) depends on z_i and z_j separately, so branches with equal marginals share it
@@ -187,6 +224,6 @@ class PairVAE(PairModel):
             fixed_pi=self.config.link_posterior == "text",
         )
 
-    def objective(self, terms: ElboTerms) -> Tensor:
-        """What is minimised, for each pair: the negative ELBO and the link term."""
-        return -terms.bound - self.config.link_weight * terms.link
+    def objective(self, terms: Terms) -> Tensor:
+        """The negative ELBO and the link term, for each pair."""
+        return -terms["bound"] - self.config.link_weight * terms["link"]

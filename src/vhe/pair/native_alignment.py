@@ -32,24 +32,26 @@ def align(
     return text_i, text_j, batch.split(batch.tensors["weights"])
 
 
-_NUMBERS = {
-    *("pairs", "dim", "vocabulary", "threads"),
-    *("sides", "kernels", "width", "longest", "tile", "products"),
+_FLOATS, _INDICES = torch.float32, torch.int64
+_FIELDS: dict[str, Any] = {  # in the order of Batch in alignment.c
+    **dict.fromkeys(("pairs", "dim", "vocabulary", "threads", "positions", "area"), int),
+    "words": _FLOATS,
+    **dict.fromkeys(("tokens", "first", "length", "table"), _INDICES),
+    **dict.fromkeys(("sides", "kernels", "width", "longest"), int),
+    "kernel": _FLOATS,
+    **dict.fromkeys(("tile", "products"), int),
+    **dict.fromkeys(("to_outputs", "of_kernels", "of_rows"), _FLOATS),
+    **dict.fromkeys(("similarity", "scores", "weights"), _FLOATS),
+    "winner": torch.int32,
+    "texts": _FLOATS,
 }
 
 
 class _Batch(ctypes.Structure):
-    """The fields in the order of alignment.c; tensors are passed by address."""
+    """Sizes, and the addresses of tensors."""
 
     _fields_ = tuple(
-        (name, ctypes.c_long if name in _NUMBERS else ctypes.c_void_p)
-        for name in (
-            *("pairs", "dim", "vocabulary", "threads"),
-            *("words", "tokens", "first", "length", "table"),
-            *("sides", "kernels", "width", "longest", "kernel"),
-            *("tile", "products", "to_outputs", "of_kernels", "of_rows"),
-            *("similarity", "scores", "weights", "winner", "texts"),
-        )
+        (name, ctypes.c_int64 if kind is int else ctypes.c_void_p) for name, kind in _FIELDS.items()
     )
 
 
@@ -67,6 +69,8 @@ class PackedPairs(PackedTokens):
             "dim": words.shape[1],
             "vocabulary": len(words),
             "threads": torch.get_num_threads(),
+            "positions": positions,
+            "area": int(area.sum()),
             "sides": len(kernels),
             "kernels": kernels.shape[1],
             "width": kernels.shape[2],
@@ -94,7 +98,9 @@ class PackedPairs(PackedTokens):
 
     def call(self, name: str, *more: Tensor) -> None:
         """Call a function of alignment.c with this batch."""
-        addresses = {key: tensor.data_ptr() for key, tensor in self.tensors.items()}
+        addresses = {
+            key: native.address(tensor, _FIELDS[key]) for key, tensor in self.tensors.items()
+        }
         native.call(name, _Batch(**self.numbers, **addresses), *more)
 
 

@@ -8,7 +8,6 @@ step, and torch's DistributedDataParallel averages the gradients.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -16,19 +15,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from vhe.data.sampling import LinkSet, Pairs, PairSampler, length_buckets, random_stream
+from vhe.data.sampling import LinkSet, Pairs, PairSampler, random_stream
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 from vhe.graph.neighbours import text_neighbours
 from vhe.graph.validation import ranking_auc
-from vhe.pair.embedding import BUCKET_AREA, embedding_of
-from vhe.pair.model import TextPairs
-from vhe.pair.protocol import PairModel
+from vhe.pair.embedding import embedding_of
+from vhe.pair.model import PairModel, TextPairs, in_parts, known_links
 from vhe.runtime import process_group
 from vhe.runtime.device import retain_memory
 from vhe.runtime.files import physical_memory
-from vhe.runtime.loop import Checkpoint, Report, TrainingLoop, TrainingState
-from vhe.text.codes import scaled_codes
+from vhe.runtime.loop import (
+    Checkpoint,
+    Report,
+    TrainingLoop,
+    TrainingState,
+    load_optimisers,
+    optimiser_tensors,
+)
+from vhe.text.lsa import scaled_codes
 
 VALIDATION_CONTEXTS = 4
 
@@ -73,12 +78,10 @@ class PairTrainer:
         self.steps = max(self.config.steps, epochs)
         self.optimisers = _optimisers(model)
         self.rates = [[group["lr"] for group in each.param_groups] for each in self.optimisers]
-        self._objective: nn.Module = _Objective(model)
+        self._objective: nn.Module = model
         if process_group.size() > 1:
             with process_group.reporting_lost_peers():
-                self._objective = DistributedDataParallel(
-                    self._objective, find_unused_parameters=True
-                )
+                self._objective = DistributedDataParallel(model)
 
     def _check_memory(self) -> None:
         """The alignment of two texts takes a matrix of their words for each of several purposes."""
@@ -120,8 +123,7 @@ class PairTrainer:
         rng = random_stream(self.seed, 5, step)
         near = self.near[rng.integers(len(self.near), size=self.config.near_pairs)]
         i, j = rng.permuted(near, axis=1).T
-        linked = self.link_set.linked(i, j)
-        more = Pairs(i, j, linked.astype(np.float32), linked)
+        more = known_links(i, j, self.link_set)
         return Pairs(*(np.concatenate([getattr(p, f) for p in (pairs, more)]) for f in vars(pairs)))
 
     def backward(self, pairs: Pairs, step: int) -> dict[str, float]:
@@ -149,11 +151,7 @@ class PairTrainer:
 
     def parts(self, pairs: Pairs) -> list[TextPairs]:
         """Pairs as tensors, in parts of texts of about equal length."""
-        device = self.model.words.weight.device
-        return [
-            TextPairs.of(pairs[rows], self.corpus, device)
-            for rows in length_buckets(pairs, self.corpus.lengths, BUCKET_AREA)
-        ]
+        return in_parts(pairs, self.corpus, self.model.words.weight.device)[1]
 
     def validate(self) -> float | None:
         """P(a validation link scores above a pair of one of its ends and another such vertex)."""
@@ -179,39 +177,10 @@ class PairTrainer:
         self.model.load_state_dict(weights)
 
     def optimiser_state(self) -> dict[str, Tensor]:
-        return {
-            f"{number}.{parameter}.{name}": torch.as_tensor(value)
-            for number, optimiser in enumerate(self.optimisers)
-            for parameter, values in optimiser.state_dict()["state"].items()
-            for name, value in values.items()
-        }
+        return optimiser_tensors(self.optimisers)
 
     def load_optimiser_state(self, tensors: dict[str, Tensor]) -> None:
-        for number, optimiser in enumerate(self.optimisers):
-            whole = optimiser.state_dict()
-            whole["state"] = {}
-            for key, value in tensors.items():
-                owner, parameter, name = key.split(".")
-                if int(owner) == number:
-                    plain = name == "step" and isinstance(optimiser, torch.optim.SparseAdam)
-                    values = whole["state"].setdefault(int(parameter), {})
-                    values[name] = int(value) if plain else value
-            optimiser.load_state_dict(whole)
-
-
-class _Objective(nn.Module):
-    """The objective of a model as a `forward`, as DistributedDataParallel needs it."""
-
-    def __init__(self, model: PairModel) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(
-        self, batch: Sequence[TextPairs], noise: torch.Generator
-    ) -> tuple[Tensor, dict[str, float]]:
-        """The mean of the objective over the pairs, and the mean of each term."""
-        terms = self.model.loss(batch, noise)
-        return self.model.objective(terms).mean(), terms.means()
+        load_optimisers(self.optimisers, tensors)
 
 
 def train(
@@ -234,7 +203,6 @@ def train(
         patience=patience,
         report=report,
         checkpoint=checkpoint if process_group.rank() == 0 else None,
-        any_rank=process_group.any_rank,
     )
     if resume is not None:
         loop.resume(*resume)

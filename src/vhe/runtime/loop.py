@@ -11,13 +11,16 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from vhe.errors import VHEError
+from vhe.runtime import process_group
 
 INTERRUPTED = "interrupted"
 
@@ -79,7 +82,6 @@ class TrainingLoop:
     patience : validations without improvement before training stops, after which the best weights
         are restored; None trains all steps and leaves the last weights that are finite
     report : called with the step, and after a validation with a note
-    any_rank : combines a flag over the processes of a distributed run
     """
 
     def __init__(
@@ -91,11 +93,10 @@ class TrainingLoop:
         patience: int | None = None,
         report: Report = lambda step, note: None,
         checkpoint: Checkpoint | None = None,
-        any_rank: Callable[[bool], bool] = bool,
     ) -> None:
         self.trained, self.steps = trained, steps
         self.validate_every, self.patience = validate_every, patience
-        self.report, self.checkpoint, self.any_rank = report, checkpoint, any_rank
+        self.report, self.checkpoint = report, checkpoint
         self.state = TrainingState()
         self.best: dict[str, Tensor] = {}
 
@@ -119,7 +120,7 @@ class TrainingLoop:
                     state.sums[name] = state.sums.get(name, 0.0) + value
                 due = state.step % self.validate_every == 0 or state.step == self.steps
                 self.report(state.step, self._validate() if due else None)
-                if self.any_rank(bool(interrupt)) and not state.stopped:
+                if process_group.any_rank(bool(interrupt)) and not state.stopped:
                     state.stopped = f"{INTERRUPTED} at step {state.step}"
                 elif self.checkpoint and time.monotonic() - saved > self.checkpoint.seconds:
                     self.save()
@@ -144,14 +145,13 @@ class TrainingLoop:
 
     def resume(self, state: TrainingState, tensors: dict[str, Tensor]) -> None:
         """Continue from what `save` wrote."""
-
-        def part(name: str) -> dict[str, Tensor]:
-            prefix = f"{name}."
-            return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-
-        self.state, self.best = state, part("best")
-        self.trained.load_weights(part("model"))
-        self.trained.load_optimiser_state(part("optimiser"))
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}}
+        for key, value in tensors.items():
+            part, name = key.split(".", maxsplit=1)
+            parts[part][name] = value
+        self.state, self.best = state, parts["best"]
+        self.trained.load_weights(parts["model"])
+        self.trained.load_optimiser_state(parts["optimiser"])
 
     def _validate(self) -> str:
         """Record the terms since the last validation and the score; keep the best weights."""
@@ -174,6 +174,28 @@ class TrainingLoop:
         elif self.patience and state.step - state.best_step >= self.patience * self.validate_every:
             state.stopped = f"no improvement since step {state.best_step}"
         return "" if score is None else f"validation AUC {100 * score:.1f} %"
+
+
+def optimiser_tensors(optimisers: Sequence[Optimizer]) -> dict[str, Tensor]:
+    """The state of some optimisers, by the numbers of optimiser and parameter."""
+    return {
+        f"{number}.{parameter}.{name}": torch.as_tensor(value)
+        for number, optimiser in enumerate(optimisers)
+        for parameter, values in optimiser.state_dict()["state"].items()
+        for name, value in values.items()
+    }
+
+
+def load_optimisers(optimisers: Sequence[Optimizer], tensors: dict[str, Tensor]) -> None:
+    """Set the state of some optimisers to what `optimiser_tensors` returned."""
+    states = [optimiser.state_dict() | {"state": {}} for optimiser in optimisers]
+    for key, value in tensors.items():
+        number, parameter, name = key.split(".")
+        plain = name == "step" and isinstance(optimisers[int(number)], torch.optim.SparseAdam)
+        values = states[int(number)]["state"].setdefault(int(parameter), {})
+        values[name] = int(value) if plain else value
+    for optimiser, state in zip(optimisers, states, strict=True):
+        optimiser.load_state_dict(state)
 
 
 @contextlib.contextmanager

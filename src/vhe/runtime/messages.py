@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+# Control characters become visible symbols: ␀ to ␟, ␡, and � for those of ISO 6429 (C1).
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"}
+CONTROLS |= {127: 0x2421} | dict.fromkeys(range(128, 160), 0xFFFD)
+
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun.
@@ -22,6 +26,15 @@ def shortened(text: str, length: int = 80) -> str:
     'aaaaa…'
     """
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """Replace control characters, except for tabs and line ends, by visible symbols.
+
+    >>> printable("\\x1b[2J")
+    '␛[2J'
+    """
+    return text.translate(CONTROLS)
 
 
 def shown(value: object) -> str:

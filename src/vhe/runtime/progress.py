@@ -11,8 +11,9 @@ import logging
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Any, Self
+
+from vhe.runtime.messages import printable
 
 FIRST_LINE_SECONDS = 1.0  # a phase that is shorter prints no line, unless it has a note
 SECONDS_BETWEEN_LINES = 5.0
@@ -38,7 +39,7 @@ class Progress:
     """
 
     def __init__(self, task: str, total: int | None = None, *, show: bool = True) -> None:
-        self.task, self.total, self.show = task, total, show
+        self.task, self.total, self.show = _one_line(task), total, show
         self._done, self._note = 0, ""
         self._first: tuple[float, int] | None = None  # time and steps of the first update
         self._bar: Any = None
@@ -52,10 +53,10 @@ class Progress:
             from rich.console import Console
 
             self._bar = progress.Progress(
-                progress.TextColumn("{task.description}"),
+                progress.TextColumn("{task.description}", markup=False),
                 progress.BarColumn(bar_width=None),
                 progress.TextColumn("{task.fields[count]}"),
-                progress.TextColumn("{task.fields[note]}"),
+                progress.TextColumn("{task.fields[note]}", markup=False),
                 progress.TimeElapsedColumn(),
                 progress.TimeRemainingColumn(),
                 console=Console(stderr=True),
@@ -76,7 +77,7 @@ class Progress:
         """Set the number of completed steps; ``note`` is a short text beside it."""
         self._first = self._first or (time.monotonic(), done)
         self._done = done
-        self._note = self._note if note is None else note
+        self._note = self._note if note is None else _one_line(note)
         if self._bar is not None:
             self._bar.update(
                 self._task, completed=done, total=self.total, count=self._count(), note=self._note
@@ -110,12 +111,7 @@ class Progress:
             self._write()
             seconds = SECONDS_BETWEEN_LINES
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         brief = time.monotonic() - self._started < FIRST_LINE_SECONDS and not self._note
         if self._bar is not None:
             if brief:
@@ -124,8 +120,12 @@ class Progress:
         if self._thread is not None:
             self._finished.set()
             self._thread.join()
-            if kind is None and not brief:
+            if error is None and not brief:
                 self._write()
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
 
 
 def duration(seconds: float) -> str:

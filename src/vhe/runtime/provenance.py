@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,11 @@ def provenance(seed: int) -> dict[str, Any]:
     return {
         "seed": seed,
         "versions": {"vhe": __version__, "python": platform.python_version()}
-        | {package: _version(package) for package in PACKAGES},
+        | {package: version(package) for package in PACKAGES},
         "git": _git_hash(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "threads": torch.get_num_threads(),
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _git_hash() -> str | None:

@@ -56,9 +56,7 @@ def sparse_product(
 
     ``transpose`` returns the transposed matrix, if it is stored; the backward pass calls it.
     """
-    product = _Product.apply(matrix, dense, transpose)
-    assert isinstance(product, Tensor)
-    return product
+    return _Product.apply(matrix, dense, transpose)
 
 
 class _Product(torch.autograd.Function):
