@@ -41,7 +41,8 @@ def test_the_settings_of_the_paper() -> None:
     assert not paper.shared_posterior
     assert not paper.decay
     assert paper.pi0 is None  # the density of the network
-    assert paper.link_weight == paper.near_pairs == paper.degree_weight == paper.warmup == 0
+    assert paper.link_weight == paper.near_pairs == paper.warmup == 0
+    assert paper.link_features == ""
 
 
 def test_settings_are_immutable_and_can_be_replaced() -> None:
@@ -59,7 +60,9 @@ WRONG: list[tuple[type[Settings], str, Any]] = [
         ("latent_dim", 0), ("latent_dim", 3.0), ("latent_dim", True), ("max_words", 0),
         ("min_count", 0), ("word_init", "glove"), ("word_init", None), ("link_strength", -1.0),
         ("link_strength", math.inf), ("link_strength", math.nan), ("link_strength", "1"),
-        ("text_knn_weight", -0.5), ("degree_weight", -0.1), ("learning_rate", 0.0),
+        ("text_knn_weight", -0.5), ("learning_rate", 0.0), ("link_features", "texts"),
+        ("link_features", "words,"), ("link_features", "words degree"), ("link_features", None),
+        ("link_features", " "), ("link_features", ("words",)),
         ("learning_rate", math.inf), ("step_links", 0), ("max_steps", -1), ("validation", 0.6),
         ("validation", -0.1), ("validate_every", 0), ("patience", 0),
     ]),
@@ -73,7 +76,7 @@ WRONG: list[tuple[type[Settings], str, Any]] = [
         ("negatives", 0), ("near_pairs", -1), ("warmup", -1), ("decay", 1), ("contexts", 0),
         ("link_weight", -1.0), ("structure", "graph"), ("structure", None),
         ("decoder", "poisson"), ("target", 3), ("residual", 1), ("residual", "true"),
-        ("fixed_target", None), ("degree_weight", -0.1),
+        ("fixed_target", None), ("link_features", "scales"), ("link_features", 1),
     ]),
 ]  # fmt: skip
 
@@ -92,7 +95,10 @@ def test_a_wrong_value_is_refused_with_what_is_expected(cls: Any, name: str, val
     [
         (VHEConfig, "link_strength", 0.0),
         (VHEConfig, "text_knn_weight", 0.0),
-        (VHEConfig, "degree_weight", 0.0),
+        (VHEConfig, "link_features", ""),
+        (VHEConfig, "link_features", "structure"),
+        (VHEConfig, "link_features", "degree, words"),
+        (PairVHEConfig, "link_features", "words,degree,structure"),
         (VHEConfig, "max_steps", 0),
         (VHEConfig, "validation", 0.5),
         (VHEConfig, "validation", 0.0),
@@ -140,6 +146,8 @@ def test_every_value_has_the_type_of_its_annotation(config: Settings) -> None:
             assert type(value) is hint
         elif typing.get_origin(hint) is typing.Literal:
             assert value in typing.get_args(hint)
+        elif hint is str:
+            assert type(value) is str
         else:
             assert value is None or type(value) is float
 
@@ -247,6 +255,8 @@ def test_a_missing_file_is_named(tmp_path: Any) -> None:
         (VHEConfig, "link_strength", "none", None),
         (VHEConfig, "link_strength", "0.5", 0.5),
         (VHEConfig, "word_init", "random", "random"),
+        (VHEConfig, "link_features", "words,degree", "words,degree"),
+        (VHEConfig, "link_features", "", ""),
         (PairVHEConfig, "homophily", "0.9", 0.9),
         (PairVHEConfig, "homophily", "1e-3", 0.001),
         (PairVHEConfig, "pi0", "None", None),

@@ -24,8 +24,11 @@ from vhe.errors import VHEError
 from vhe.estimators import VHE, Estimator, PairVHE, load_model
 from vhe.graph.posterior import Posterior
 from vhe.graph.prior import GraphPrior
-from vhe.predict.predictor import Suggestion
+from vhe.predict.link_posterior import LinkPosterior
+from vhe.predict.pair_features import LINK_STRENGTHS, paired
+from vhe.predict.predictor import Suggestion, TextReading
 from vhe.runtime.progress import Progress
+from vhe.text.codes import TextCodes
 
 New = Callable[..., Any]
 
@@ -268,8 +271,8 @@ def test_progress_is_shown_on_standard_error(
 
 
 PHASES = {
-    "graph": ["text neighbours", "choosing strengths", "training", "calibration", "posterior"],
-    "pair": ["training", "calibration", "embedding"],
+    "graph": ["text neighbours", "choosing strengths", "training", "link posterior", "posterior"],
+    "pair": ["training", "link posterior", "embedding"],
 }
 
 
@@ -315,11 +318,11 @@ def two_vocabularies(n: int = 96, topics: int = 4) -> TextNetwork:
 
 UNTRAINED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "graph": (
-        {"link_strength": 0.0, "text_knn_weight": 0.0, "degree_weight": 0.0},
+        {"link_strength": 0.0, "text_knn_weight": 0.0, "link_features": ""},
         {"max_steps": 40},
     ),
     "pair": (
-        {"structure": "none", "learning_rate": 0.03, "near_pairs": 0, "degree_weight": 0.0},
+        {"structure": "none", "learning_rate": 0.03, "near_pairs": 0},
         {"steps": 80},
     ),
 }
@@ -355,23 +358,61 @@ def test_embed_returns_rows_by_id(model: Any) -> None:
     assert model.embed(iter(["v1"])).shape == (1, 16)
 
 
-def test_a_score_is_the_cosine_plus_the_degree_bias_of_both_ends(model: Any) -> None:
+def test_a_modified_copy_of_the_embedding_does_not_change_the_model(model: Any) -> None:
+    before = model.embedding_.copy(), model.embedding_std_.copy()
+    scores = model.score_matrix(np.arange(60), np.arange(60))
+    for ids in (None, ["v3", "v4"]):
+        for found in model.embed(ids, return_std=True):
+            found[:] = np.nan
+        model.embed(ids)[:] = np.nan
+    np.testing.assert_array_equal(model.embedding_, before[0])
+    np.testing.assert_array_equal(model.embedding_std_, before[1])
+    np.testing.assert_array_equal(model.score_matrix(np.arange(60), np.arange(60)), scores)
+
+
+def naive_score(model: Any, i: int, j: int) -> float:
+    """The log odds of a link from the features that need no table of the model."""
+    network, weights = model.network_, model._link_posterior.weights
+    degree = network.degrees
+    linked = [{*network.links[(network.links == v).any(axis=1)].ravel()} - {v} for v in (i, j)]
+    values = {
+        "embedding": np.arcsinh(cosines(model, [i], [j])[0] / 0.15),
+        "degree": np.log1p(degree[i]) + np.log1p(degree[j]),
+        "isolated": float(0 in (degree[i], degree[j])),
+        "neighbours": np.log1p(sum(1 / np.log1p(degree[k]) for k in linked[0] & linked[1])),
+    }
+    tables = paired(*(model._rows.take(np.array([v])) for v in (i, j)), tuple(weights))
+    values = {name: float(value[0]) for name, value in tables} | values
+    return model._link_posterior.offset + sum(weights[name] * values[name] for name in weights)
+
+
+def test_a_score_is_the_weighted_sum_of_the_features(model: Any) -> None:
     i, j = np.array([0, 7, 9]), np.array([1, 7, 30])
     pairs = [("v0", "v1"), ("v7", "v7"), ("v9", "v30")]
-    expected = cosines(model, i, j) + model.degree_bias_[i] + model.degree_bias_[j]
+    expected = [naive_score(model, a, b) for a, b in zip(i, j, strict=True)]
     for found in (
         model.score(pairs),
         model.score(np.array(pairs)),
         model.score_indices(i, j),
         np.diag(model.score_matrix(i, j)),
     ):
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.probability_indices(i, j), 1 / (1 + np.exp(-found)), rtol=1e-4)
 
 
-def test_a_given_degree_weight_is_used(quick: New, network: TextNetwork) -> None:
-    model = quick(degree_weight=0.25).fit(network)
-    log = np.log1p(network.degrees)
-    np.testing.assert_allclose(model.degree_bias_, 0.25 * (log - log.mean()), atol=1e-6)
+def test_the_features_are_those_of_the_setting(quick: New, network: TextNetwork) -> None:
+    for groups, names in (
+        ("", set()),
+        ("degree", {"degree", "isolated"}),
+        ("words, structure", {"words", "structure", "neighbours"}),
+    ):
+        model = quick(link_features=groups, validation=0.3).fit(network)
+        assert set(model.result_["link_posterior"]) == {"embedding", *names}
+        assert model.result_["link_posterior"] == model._link_posterior.weights
+    alone = quick(link_features="").fit(network)
+    i, j = np.triu_indices(60, 1)
+    order = np.argsort(cosines(alone, i, j), kind="stable")
+    assert (np.diff(alone.score_indices(i, j)[order]) > -1e-5).all()
 
 
 def test_probabilities_increase_with_the_score(model: Any, network: TextNetwork) -> None:
@@ -422,19 +463,47 @@ def test_the_reliability_curve_is_saved(model: Any, tmp_path: Path) -> None:
 def test_the_graph_model_masks_the_held_out_links_that_it_is_calibrated_on(
     hasty: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    masks: list[set[tuple[int, int]]] = []
+    """At every scale."""
+    masks: dict[GraphPrior, list[set[tuple[int, int]]]] = {}
     posterior = GraphPrior.posterior
 
     def spy(prior: GraphPrior, masked: Any = None) -> Posterior:
         if masked is not None and len(prior.links) == len(network.links):
-            masks.append({tuple(link) for link in prior.links[masked].tolist()})
+            hidden = {tuple(link) for link in prior.links[masked].tolist()}
+            masks.setdefault(prior, []).append(hidden)
         return posterior(prior, masked)
 
     monkeypatch.setattr(GraphPrior, "posterior", spy)
     model = hasty(validation=0.1).fit(network)
     _, validation = validation_links(network.links, 0.1, model.seed_, 256)
-    assert set.union(*masks) == {tuple(link) for link in validation.tolist()}
-    assert max(map(len, masks)) < len(validation)  # the other held-out links are read
+    fitting = [found for found in masks.values() if any(found)]
+    assert len(fitting) == 3  # the embedding, weak links and strong links
+    for found in fitting:
+        assert set.union(*found) == {tuple(link) for link in validation.tolist()}
+        assert max(map(len, found)) < len(validation)  # the other held-out links are read
+
+
+def test_no_feature_reads_a_held_out_link_while_it_is_scored(
+    quick: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Degrees, common neighbours and structure are those of the network without it."""
+    from vhe import estimators
+
+    calls: list[tuple[np.ndarray, np.ndarray]] = []
+    original = estimators.vertex_rows
+
+    def spy(scales: Any, words: Any, links: np.ndarray, *rest: Any) -> Any:
+        calls.append(links)
+        return original(scales, words, links, *rest)
+
+    monkeypatch.setattr(estimators, "vertex_rows", spy)
+    model = quick(validation=0.3, link_features="degree,structure").fit(network)
+    _, validation = validation_links(network.links, 0.3, model.seed_, 256)
+    whole = {tuple(link) for link in network.links.tolist()}
+    masked = [whole - {tuple(link) for link in links.tolist()} for links in calls]
+    assert len(masked) == 3
+    assert sum(map(len, masked)) == len(set.union(*masked))  # each once
+    assert set.union(*masked) == {tuple(link) for link in validation.tolist()}
 
 
 def test_training_never_reads_validation_links(
@@ -529,11 +598,27 @@ def test_a_suggestion_shows_the_beginning_of_a_long_text(hasty: New) -> None:
 def test_a_complete_graph_has_no_suggestions(quick: New) -> None:
     model = quick().fit(TextNetwork("ab", ["x y", "y z"], [[0, 1]]))
     assert model.suggest_links("a") == []
-    assert len(model.suggest_all()) == 0
+    assert len(model.suggest_all()) == len(model.suggest_each()) == 0
+
+
+def test_the_likeliest_missing_links_of_the_network(model: Any, network: TextNetwork) -> None:
+    table = model.suggest_all(k=20)
+    i, j = np.triu_indices(len(network), 1)
+    unlinked = ~LinkSet(network.links, len(network)).linked(i, j)
+    probabilities = model.probability_indices(i[unlinked], j[unlinked], balanced=False)
+    expected = np.sort(probabilities)[::-1][:20]
+    np.testing.assert_allclose(table["probability"], expected, rtol=1e-4)
+    pairs = list(zip(table["source"], table["target"], strict=True))
+    assert len({frozenset(pair) for pair in pairs}) == 20
+    again = model.predict_proba(pairs, balanced=False)
+    np.testing.assert_allclose(again, table["probability"], rtol=1e-4)
+    texts = [[network.texts[network.index(v)] for v in pair] for pair in pairs]
+    assert table[["source_text", "target_text"]].to_numpy().tolist() == texts
+    assert len(model.suggest_all(k=0)) == 0
 
 
 def test_suggestions_for_all_vertices(model: Any, network: TextNetwork) -> None:
-    table = model.suggest_all(k=3)
+    table = model.suggest_each(k=3)
     assert list(table.columns) == ["source", "target", "probability", "text"]
     assert len(table) == 3 * len(network)
     for name in ("v0", "v31"):
@@ -542,7 +627,7 @@ def test_suggestions_for_all_vertices(model: Any, network: TextNetwork) -> None:
         assert rows["target"].tolist() == [s.id for s in expected]
         assert rows["probability"].tolist() == pytest.approx([s.probability for s in expected])
         assert rows["text"].tolist() == [s.text for s in expected]
-    assert len(model.suggest_all(k=0)) == 0
+    assert len(model.suggest_each(k=0)) == 0
 
 
 def test_the_nearest_vertices(model: Any) -> None:
@@ -563,13 +648,23 @@ def test_the_nearest_vertices(model: Any) -> None:
 # --- explanations
 
 
+def assert_parts_add_up(model: Any, found: Any) -> None:
+    offset = model._link_posterior.offset
+    assert found.score == offset + sum(found.parts.values())  # exactly
+    assert found.offset == pytest.approx(offset, abs=1e-12)
+    whole = found.offset + found.text_score + found.structure_score
+    assert whole == pytest.approx(found.score, abs=1e-12)
+    assert list(found.parts)[:2] == ["texts", "links"]
+    assert set(found.parts) == {"texts", "links"} | set(model._link_posterior.names) - {"embedding"}
+    assert found.text_share + found.structure_share == 1
+
+
 def test_the_parts_of_an_explanation_add_up_to_the_score(model: Any, kind: str) -> None:
     assert any(share for _, share in model.explain("v0", "v5").source.words)
     for a, b in (("v0", "v5"), ("v5", "v0"), ("v1", "v2"), ("v5", "v5")):
         found = model.explain(a, b)
         assert found.score == pytest.approx(float(model.score([(a, b)])[0]), abs=1e-5)
-        assert found.text_score + found.structure_score == pytest.approx(found.score, abs=1e-12)
-        assert found.text_share + found.structure_share == 1
+        assert_parts_add_up(model, found)
         probability = float(model.predict_proba([(a, b)])[0])
         assert found.probability == pytest.approx(probability, rel=1e-4)
         sparse = float(model.predict_proba([(a, b)], balanced=False)[0])
@@ -585,12 +680,47 @@ def test_the_parts_of_an_explanation_add_up_to_the_score(model: Any, kind: str) 
                 assert sum(side.alignment) == pytest.approx(1)
 
 
-def test_an_explanation_includes_the_degree_bias(quick: New, network: TextNetwork) -> None:
-    model = quick(degree_weight=0.5).fit(network)
+def test_an_explanation_has_the_parts_of_all_features(quick: New, network: TextNetwork) -> None:
+    model = quick(link_features="words,degree,structure", validation=0.3).fit(network)
+    weights = {"embedding": 1.2, "words": 0.4, "degree": -0.3, "neighbours": 0.7, "structure": 0.0}
+    model._link_posterior = LinkPosterior(weights, -0.4)
     found = model.explain("v0", "v5")
     assert found.score == pytest.approx(float(model.score([("v0", "v5")])[0]), abs=1e-5)
-    assert found.text_score + found.structure_score == pytest.approx(found.score, abs=1e-12)
-    assert abs(model.degree_bias_[0] + model.degree_bias_[5]) > 0.01
+    assert_parts_add_up(model, found)
+    log_degrees = np.log1p(network.degrees[[0, 5]]).sum()
+    assert found.parts["degree"] == pytest.approx(-0.3 * log_degrees)
+    embedding = 1.2 * np.arcsinh(cosines(model, [0], [5])[0] / 0.15)
+    assert found.parts["texts"] + found.parts["links"] == pytest.approx(embedding, rel=1e-4)
+
+
+def test_texts_and_links_divide_the_embedding_as_they_divide_the_cosine(fitted: VHE) -> None:
+    for a, b in (("v0", "v5"), ("v1", "v2"), ("v3", "v30")):
+        ends = fitted.network_.indices([a, b])
+        corpus, texts = fitted._corpus, fitted.network_.texts
+        tokens = [corpus.tokens[corpus.offsets[v] : corpus.offsets[v + 1]] for v in ends]
+        sides = [TextReading(int(v), texts[v], t) for v, t in zip(ends, tokens, strict=True)]
+        _, _, text, cosine = fitted._attribute(*sides)
+        found = fitted.explain(a, b)
+        embedding = found.parts["texts"] + found.parts["links"]
+        assert found.parts["texts"] == pytest.approx(embedding * text / cosine, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("cosine", [0.0, 1e-12, -1e-12])
+def test_an_explanation_of_embeddings_that_are_nearly_orthogonal(
+    fitted: VHE, cosine: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts and links may cancel out; rounding errors of the cosine must not change their parts."""
+    attribute = VHE._attribute
+
+    def orthogonal(self: VHE, a: Any, b: Any) -> Any:
+        source, target, *_ = attribute(self, a, b)
+        return source, target, 0.3, cosine
+
+    monkeypatch.setattr(VHE, "_attribute", orthogonal)
+    found = fitted.explain("v0", "v1")
+    weight = fitted._link_posterior.weights["embedding"]
+    assert found.parts["texts"] == pytest.approx(weight * 0.3 / 0.15)
+    assert_parts_add_up(fitted, found)
 
 
 def test_swapping_the_ends_swaps_the_sides(fitted: VHE) -> None:
@@ -621,8 +751,9 @@ def test_an_explanation_of_two_texts(model: Any) -> None:
     assert found.source.id is found.target.id is None
     mean = np.concatenate([model.embed_texts([text])[0] for text in (first, second)])
     cosine = mean[0] @ mean[1] / np.linalg.norm(mean, axis=1).prod()
-    assert found.score == pytest.approx(float(cosine), abs=1e-4)
-    assert found.text_score + found.structure_score == pytest.approx(found.score, abs=1e-12)
+    embedding = model._link_posterior.weights["embedding"] * np.arcsinh(cosine / 0.15)
+    assert found.parts["texts"] + found.parts["links"] == pytest.approx(embedding, abs=1e-3)
+    assert_parts_add_up(model, found)
 
 
 # --- new vertices
@@ -702,7 +833,7 @@ def test_vertices_are_added_and_saved(
     assert np.abs(model.embedding_[60] - unlinked[0][0]).max() > 1e-3  # its link with 7 counts
     assert model.result_["added"] == 3
     assert "v0" not in [link.id for link in model.suggest_links("x", k=100)]
-    np.testing.assert_array_equal(model.degree_bias_[60:], np.zeros(3))
+    assert model._rows.degree[60:].tolist() == [2, 2, 0]
     explained = model.explain("x", "v0")
     assert explained.score == pytest.approx(float(model.score([("x", "v0")])[0]), abs=1e-5)
 
@@ -713,9 +844,80 @@ def test_vertices_are_added_and_saved(
     np.testing.assert_array_equal(loaded.embedding_, model.embedding_)
     np.testing.assert_array_equal(loaded.embedding_std_, model.embedding_std_)
     assert loaded.suggest_links(7, k=3) == model.suggest_links(7, k=3)
+    everyone = np.arange(63)
+    np.testing.assert_array_equal(
+        loaded.score_matrix(everyone, everyone), model.score_matrix(everyone, everyone)
+    )
     more = [m.add_vertices({"y": "t1w1"}, [("y", "x")]).embedding_[-1] for m in (model, loaded)]
     np.testing.assert_array_equal(*more)
     assert loaded.result_["added"] == 4
+
+
+def test_the_scores_of_texts_are_those_of_vertices_that_are_added(
+    quick: New, network: TextNetwork
+) -> None:
+    """Texts without links change nothing else."""
+    features = {"link_features": "words,degree,structure", "validation": 0.3}
+    model = quick(**features).fit(network)
+    before = model.score_texts(NEW_TEXTS)
+    assert before.shape == (len(NEW_TEXTS), 60)
+    assert model.score_texts([]).shape == (0, 60)
+    old = model.score_matrix(np.arange(60), np.arange(60))
+    model.add_vertices(dict(enumerate(NEW_TEXTS)))
+    after = model.score_matrix(np.arange(60, 60 + len(NEW_TEXTS)), np.arange(60))
+    np.testing.assert_allclose(after, before, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(model.score_matrix(np.arange(60), np.arange(60)), old, atol=1e-6)
+
+
+def test_the_scores_of_texts_with_links(hasty: New, network: TextNetwork) -> None:
+    """An added link changes the degree of its other end only; all scales are used."""
+    model = hasty(validation=0.3).fit(network)
+    weights = dict.fromkeys(("weak links", "strong links", "words", "structure", "neighbours"), 0.5)
+    model = with_posterior(model, LinkPosterior({"embedding": 1.0, **weights}, 0.0))
+    edges = [(0, "v0"), (0, "v5"), (1, "v3")]
+    before = model.score_texts(NEW_TEXTS, edges)
+    near = before[0].copy()
+    assert near[[5, 10, 15]].mean() > near[[1, 2, 3]].mean()
+    model.add_vertices(dict(enumerate(NEW_TEXTS)), [(text, vertex) for text, vertex in edges])
+    after = model.score_matrix(np.arange(60, 65), np.arange(60))
+    ends = [0, 5, 3]  # these have one neighbour more
+    unlinked = np.delete(np.arange(60), ends)
+    touching = {*network.links[np.isin(network.links, ends).any(axis=1)].ravel()}
+    others = [v for v in unlinked if v not in touching]
+    np.testing.assert_allclose(after[:, others], before[:, others], rtol=1e-3, atol=1e-3)
+
+
+def with_posterior(model: VHE, posterior: LinkPosterior) -> VHE:
+    """A model with other weights, and the tables that they need."""
+    from vhe.predict.pair_features import structure_factors
+
+    links, n = model.network_.links, len(model.network_)
+    model._link_posterior = posterior
+    model._structure = structure_factors(links, n, 0)
+    lengths = model._corpus.lengths
+    codes = TextCodes(model._corpus, torch.device("cpu"))(torch.from_numpy(model._graph.words))
+    model._scales = {
+        name: GraphPrior(links, lengths, link_strength=strength).posterior().mean(codes).numpy()
+        for name, strength in LINK_STRENGTHS.items()
+    }
+    model.__dict__.pop("_rows", None)
+    return model
+
+
+def test_a_vertex_that_is_added_after_its_neighbour(hasty: New, network: TextNetwork) -> None:
+    """A scale stores the posterior mean itself, whose length the next vertex needs, not its
+    direction only."""
+    model = with_posterior(hasty().fit(network), EVERY_SCALE)
+    for vertex, text, partner in (("x", "t0w1 t0w2", "v0"), ("y", "t3w1", "x")):
+        corpus, links = model._encode([text]), model._text_links([text], [(0, partner)])
+        expected = model._new_scales(corpus, links, model.embed_texts([text])[0])
+        model.add_vertices({vertex: text}, [(vertex, partner)])
+        for name, table in model._scales.items():
+            np.testing.assert_allclose(table[-1], expected[name][0], rtol=1e-5)
+            assert np.linalg.norm(table[-1]) != pytest.approx(1, abs=1e-3)
+
+
+EVERY_SCALE = LinkPosterior({"embedding": 1.0, "weak links": 0.5, "strong links": 0.5}, 0.0)
 
 
 def test_nothing_is_added(quick: New, network: TextNetwork) -> None:
@@ -825,7 +1027,7 @@ WRONG: list[tuple[str, Any]] = [
     ("min_count", 2.5),
     ("word_init", "glove"),
     ("validation", 0.75),
-    ("degree_weight", -1.0),
+    ("link_features", "everything"),
     ("threads", 0),
     ("threads", "two"),
     ("device", "abacus"),
@@ -861,6 +1063,7 @@ def test_a_model_that_is_not_fitted(make: New, cls: type[Estimator], tmp_path: P
         lambda: model.predict_proba([("a", "b")]),
         lambda: model.suggest_links("a"),
         model.suggest_all,
+        model.suggest_each,
         model.reliability,
         lambda: model.nearest("a"),
         lambda: model.explain("a", "b"),
@@ -904,6 +1107,37 @@ def test_what_is_not_a_list_of_pairs(fitted: VHE, pairs: Any) -> None:
 
 
 # --- interruption and resuming
+
+
+def test_an_interrupted_second_fit_leaves_the_model_as_it_was(
+    quick: New, cls: type[Estimator], network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = quick().fit(network)
+    names = set(vars(model))
+    before = model.embedding_.copy(), model.score_matrix(np.arange(60), np.arange(60))
+    small = network.subnetwork(np.arange(30))
+
+    def failing(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for method in ("_train", "_fit_link_posterior", "_finalise"):
+        with monkeypatch.context() as patch:
+            patch.setattr(cls, method, failing)
+            with pytest.raises(KeyboardInterrupt):
+                model.fit(small)
+        assert model.network_ is network
+        assert set(vars(model)) >= names
+        np.testing.assert_array_equal(model.embedding_, before[0])
+        np.testing.assert_array_equal(model.score_matrix(np.arange(60), np.arange(60)), before[1])
+        assert len(model.explain("v0", "v40").parts) >= 2
+    unfitted = quick()
+    with monkeypatch.context() as patch:
+        patch.setattr(cls, "_finalise", failing)
+        with pytest.raises(KeyboardInterrupt):
+            unfitted.fit(network)
+    with pytest.raises(VHEError, match="not fitted"):
+        unfitted.embed()
+    assert model.fit(small).embedding_.shape == (30, 16)
 
 
 def test_ctrl_c_leaves_a_model_that_can_be_used(
@@ -1003,7 +1237,7 @@ GRAPH_BASE: dict[str, Any] = {
     "validation": 0.2,
     "link_strength": 0.5,
     "text_knn_weight": 0.5,
-    "degree_weight": 0.0,
+    "link_features": "",
 }
 PAIR_BASE: dict[str, Any] = {
     "max_words": 16,
@@ -1020,7 +1254,7 @@ PAIR_BASE: dict[str, Any] = {
     "steps": 4,
     "validation": 0.2,
     "contexts": 4,
-    "degree_weight": 0.0,
+    "link_features": "",
 }
 FREE_SIZES = {"residual": False}
 FLUCTUATING = {"validate_every": 1, "learning_rate": 0.3, "max_steps": 12}
@@ -1032,7 +1266,7 @@ GRAPH_CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "word_init": ("random", {}),
     "link_strength": (2.0, {}),
     "text_knn_weight": (2.0, {}),
-    "degree_weight": (0.1, {}),
+    "link_features": ("degree", {}),
     "learning_rate": (1e-3, {}),
     "step_links": (8, {}),
     "max_steps": (2, {}),
@@ -1056,7 +1290,7 @@ PAIR_CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "residual": (False, {}),
     "shared_posterior": (False, {}),
     "link_posterior": ("mlp", {}),
-    "degree_weight": (0.1, {}),
+    "link_features": ("degree", {}),
     "decoder": ("multinomial", {}),
     "target": ("max", {}),
     "fixed_target": (False, {}),
@@ -1112,3 +1346,22 @@ def test_every_setting_changes_the_result(
         np.abs(x - y).max() > 1e-6 for x, y in zip(before, after, strict=True)
     )
     assert changed
+
+
+GROUPS_OF = [("graph", g) for g in ("scales", "words", "degree", "structure")]
+GROUPS_OF += [("pair", g) for g in ("words", "degree", "structure")]
+
+
+@pytest.mark.parametrize(("kind", "group"), GROUPS_OF)
+def test_every_group_of_features_changes_the_result(
+    kind: str, group: str, quick: New, network: TextNetwork
+) -> None:
+    if group == "structure":  # the texts of the other network say all
+        network = two_vocabularies()
+    i, j = np.triu_indices(len(network), 1)
+    with_group, without = (
+        quick(link_features=features, validation=0.4).fit(network) for features in (group, "")
+    )
+    np.testing.assert_array_equal(with_group.embedding_, without.embedding_)
+    difference = with_group.score_indices(i, j) - without.score_indices(i, j)
+    assert np.abs(difference).max() > 1e-4

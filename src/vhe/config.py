@@ -8,7 +8,6 @@ interval) are arguments of the estimators and of `fit`.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import tomllib
 import types
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from vhe.errors import VHEError
+from vhe.errors import VHEError, similar
 
 
 def _setting(default: Any, help: str, check: Callable[[Any], bool], expected: str) -> Any:
@@ -52,6 +51,16 @@ def _chosen_weight(help: str) -> Any:
         help,
         lambda v: v is None or 0 <= v < float("inf"),
         "a number of at least 0, or none",
+    )
+
+
+def _groups(default: str, *allowed: str) -> Any:
+    return _setting(
+        default,
+        f"what the link posterior reads beside the embedding: {', '.join(allowed)}, separated by "
+        "commas",
+        lambda v: not v or all(group.strip() in allowed for group in v.split(",")),
+        "any of " + ", ".join(allowed) + ", separated by commas, or empty",
     )
 
 
@@ -126,8 +135,8 @@ class Settings:
         """The setting of that name, with its default, help and check."""
         known = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "known settings: " + ", ".join(known)
+            near = similar(name, known)
+            hint = f"did you mean {near}?" if near else "known settings: " + ", ".join(known)
             raise VHEError(f"unknown setting {name!r}: {hint}")
         return known[name]
 
@@ -159,8 +168,8 @@ class VHEConfig(Settings):
     text_knn_weight: float | None = _chosen_weight(
         "coupling strength of nearest texts in the prior; none: chosen on validation links"
     )
-    degree_weight: float | None = _chosen_weight(
-        "weight of log(1 + degree) of both ends in a score; none: chosen on held-out links"
+    link_features: str = _groups(
+        "scales,words,degree,structure", "scales", "words", "degree", "structure"
     )
 
     # training of the word vectors
@@ -231,9 +240,7 @@ class PairVHEConfig(Settings):
     link_posterior: Literal["text", "mlp"] = _choice(
         "text", "mlp", help="π from the cosine of the text codes, or from the integrator's MLP"
     )
-    degree_weight: float | None = _chosen_weight(
-        "weight of log(1 + degree) of both ends in a score; none: chosen on held-out links"
-    )
+    link_features: str = _groups("", "words", "degree", "structure")
 
     # reconstruction
     decoder: Literal["gaussian", "multinomial"] = _choice(
@@ -288,7 +295,6 @@ class PairVHEConfig(Settings):
             residual=False,
             shared_posterior=False,
             link_posterior="mlp",
-            degree_weight=0.0,
             target="max",
             fixed_target=False,
             precision=1.0,

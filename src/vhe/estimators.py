@@ -7,15 +7,13 @@ Both have one contract, `Estimator`: prepare, train, calibrate, finalise. Everyt
 from __future__ import annotations
 
 import contextlib
-import difflib
 import inspect
 import secrets
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -29,14 +27,14 @@ from vhe.config import PairVHEConfig, Settings, VHEConfig
 from vhe.data.checks import edge_indices
 from vhe.data.network import TextNetwork
 from vhe.data.sampling import LinkSet
-from vhe.data.splits import validation_links
+from vhe.data.splits import validation_links as split_validation_links
 from vhe.data.text import PADDING, Corpus
-from vhe.errors import VHEError
-from vhe.graph import attribution, inductive
+from vhe.errors import VHEError, similar
+from vhe.fitted import Arrays, FittedGraph, FittedModel, checked, cosine
 from vhe.graph.model import GraphModel
 from vhe.graph.neighbours import text_neighbours
 from vhe.graph.posterior import ITERATIONS
-from vhe.graph.prior import GraphPrior, TextNeighbours, mean_log_length
+from vhe.graph.prior import GraphPrior, mean_log_length
 from vhe.graph.selection import choose_weights
 from vhe.graph.training import GraphTrainer
 from vhe.pair import attribution as pair_attribution
@@ -44,31 +42,48 @@ from vhe.pair import inductive as pair_inductive
 from vhe.pair.embedding import embedding_of, global_embedding
 from vhe.pair.model import PairVAE
 from vhe.pair.training import PairTrainer, train
+from vhe.predict.calibration import ReliabilityCurve
 from vhe.predict.candidates import known_pairs
 from vhe.predict.explain import Side, make_side
+from vhe.predict.link_posterior import fit_link_posterior
+from vhe.predict.pair_features import (
+    GROUPS,
+    LINK_STRENGTHS,
+    Rows,
+    VertexRows,
+    structure_factors,
+    vertex_rows,
+)
 from vhe.predict.predictor import (
     InductiveMethod,
     Pair,
-    Predictor,
     TextReading,
     columns,
     density,
     standard_deviation,
 )
-from vhe.predict.probability import Calibration, MaskedEmbedding, calibrate, log_degree
 from vhe.runtime import process_group
+from vhe.runtime.arrays import unit_rows
 from vhe.runtime.checks import is_integer
 from vhe.runtime.device import find_device, retain_memory, using_threads
 from vhe.runtime.loop import TrainingLoop, TrainingState
 from vhe.runtime.progress import Progress
 from vhe.runtime.provenance import provenance
 from vhe.storage import training_state
-from vhe.storage.model_folder import SavedModel, incomplete, read_model, write_model
+from vhe.storage.model_folder import SavedModel, read_model
 from vhe.text.codes import TextCodes
-from vhe.text.lsa import lsa_word_vectors, random_word_vectors
+from vhe.text.lsa import (
+    inverse_document_frequency,
+    lsa_word_vectors,
+    random_word_vectors,
+    tfidf_rows,
+)
 
 MOST_VALIDATION_LINKS = 256
 CALIBRATION_CONTEXTS = 4
+
+# embeddings by scale of some vertices, computed without some of the held-out links (row numbers)
+MaskedScales = Callable[[NDArray[np.int64], NDArray[np.int64]], dict[str, Rows]]
 
 
 @dataclass(frozen=True)
@@ -104,7 +119,7 @@ class Preparation:
         return self.validation if len(self.validation) else self.links
 
 
-class Estimator(Predictor, BaseEstimator):
+class Estimator(FittedModel, BaseEstimator):
     """What `VHE` and `PairVHE` have in common.
 
     Parameters
@@ -134,8 +149,8 @@ class Estimator(Predictor, BaseEstimator):
     def __init__(self, **parameters: Any) -> None:
         known = inspect.signature(type(self)).parameters
         for name in parameters.keys() - known.keys():
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "known settings: " + ", ".join(known)
+            near = similar(name, known)
+            hint = f"did you mean {near}?" if near else "known settings: " + ", ".join(known)
             raise VHEError(f"unknown setting {name!r}: {hint}")
         for name, parameter in known.items():
             setattr(self, name, parameters.get(name, parameter.default))
@@ -178,12 +193,28 @@ class Estimator(Predictor, BaseEstimator):
         name, size = type(self).__name__, self.embedding_.shape[1]
         return f"{name}(fitted on {self.network_!r}, {size}-dimensional{validated})"
 
+    # --- loading
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a model folder that `save` wrote; every file is verified."""
+        model = load_model(folder)
+        if not isinstance(model, cls):
+            name = type(model).__name__
+            raise VHEError(f"{folder}: this is a {name} model; load it with {name}.load")
+        return model
+
+    @classmethod
+    def _unfitted(cls, saved: SavedModel) -> Self:
+        return cls.from_config(saved.config, random_state=int(saved.result["seed"]))
+
     # --- fitting
 
     def fit(
         self,
         network: TextNetwork,
         *,
+        validation_links: Iterable[Pair] | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_minutes: float = 1.0,
         resume: bool = False,
@@ -192,12 +223,32 @@ class Estimator(Predictor, BaseEstimator):
 
         Parameters
         ----------
+        validation_links
+            pairs of ids that are linked, but not in ``network``, for validation and for the link
+            posterior. Default: a fraction of the links (the setting ``validation``)
         checkpoint
             folder in which training is saved every ``checkpoint_minutes`` and at its end, so that
             it can be resumed; delete it when the model is saved
         resume
             continue the training that is saved there
         """
+        fitted = type(self)(**self.get_params(deep=False))
+        fitted._fit(network, validation_links, checkpoint, checkpoint_minutes, resume)
+        self.__dict__ = fitted.__dict__  # all or nothing: an interrupted fit changes nothing
+        return self
+
+    def fit_transform(self, network: TextNetwork, **options: Any) -> NDArray[np.float32]:
+        """Fit the model, with the options of `fit`, and return ``embedding_``: (n, d)."""
+        return self.fit(network, **options).embedding_
+
+    def _fit(
+        self,
+        network: TextNetwork,
+        validation_links: Iterable[Pair] | None,
+        checkpoint: str | Path | None,
+        checkpoint_minutes: float,
+        resume: bool,
+    ) -> None:
         began = time.monotonic()
         config = self.config
         self._check_network(network)
@@ -207,26 +258,20 @@ class Estimator(Predictor, BaseEstimator):
         with self._processes(), using_threads(self.threads), contextlib.ExitStack() as stack:
             retain_memory()
             seed = process_group.broadcast(self._draw_seed(folder if resume else None))
-            prepared = self._prepare(network, seed, folder, checkpoint_minutes, resume)
+            prepared = self._prepare(
+                network, seed, validation_links, folder, checkpoint_minutes, resume
+            )
             if prepared.saved_in is not None:
                 stack.enter_context(prepared.saved_in.lock())
             state = self._train(prepared)
             if state.stopped and not state.stopped.startswith("no improvement"):
-                warnings.warn(f"training stopped early: {state.stopped}", stacklevel=2)
-            with Progress("calibration", show=self.verbose):
-                self._calibration, curve = calibrate(
-                    self._masked_embedding(prepared),
-                    prepared.held_out,
-                    LinkSet(prepared.links, len(network)),
-                    network.degrees,
-                    degree_weight=config.degree_weight,
-                    seed=seed,
-                )
+                warnings.warn(f"training stopped early: {state.stopped}", stacklevel=3)
+            with Progress("link posterior", show=self.verbose):
+                curve = self._fit_link_posterior(prepared)
             self._finalise(prepared)
         self.network_, self._corpus, self.seed_ = network, prepared.corpus, seed
         self._vocabulary = prepared.corpus.vocabulary
         self._config = config  # of this fit, whatever set_params changes afterwards
-        self.degree_bias_ = self._calibration.degree_weight * log_degree(network.degrees)
         self.history_ = state.history
         self.result_ = provenance(seed) | {
             "model": self.model_name,
@@ -235,17 +280,19 @@ class Estimator(Predictor, BaseEstimator):
             "best_step": state.best_step,
             "trained": state.best_step > 0,
             "stopped": state.stopped,
+            "notes": list(network.notes),
             "validation_auc": state.best_score,
             "chosen": state.chosen,
+            "link_posterior": self._link_posterior.weights,
             "calibration_error": curve.error,
             "reliability": {name: values.tolist() for name, values in asdict(curve).items()},
         }
-        return self
 
     def _prepare(
         self,
         network: TextNetwork,
         seed: int,
+        validation_links: Iterable[Pair] | None,
         folder: Path | None,
         checkpoint_minutes: float,
         resume: bool,
@@ -259,16 +306,22 @@ class Estimator(Predictor, BaseEstimator):
                 progress=progress.report,
             )
         if not corpus.vocabulary:
-            warnings.warn("no tokens found in any text: only links are used", stacklevel=3)
+            warnings.warn("no tokens found in any text: only links are used", stacklevel=4)
         if corpus.truncated:
             warnings.warn(
                 f"{corpus.truncated:,} of {len(corpus):,} texts were truncated to "
                 f"{config.max_words} words (max_words)",
-                stacklevel=3,
+                stacklevel=4,
             )
-        links, validation = validation_links(
-            network.links, config.validation, seed, MOST_VALIDATION_LINKS
-        )
+        if validation_links is None:
+            links, validation = split_validation_links(
+                network.links, config.validation, seed, MOST_VALIDATION_LINKS
+            )
+        else:
+            pairs = edge_indices(network.ids, *columns(validation_links), "link {}".format)
+            pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+            known = known_pairs(network.links, pairs, len(network))
+            links, validation = network.links, pairs[~known]
         checkpoint = None
         if folder is not None:
             identity = {
@@ -286,9 +339,39 @@ class Estimator(Predictor, BaseEstimator):
     @abstractmethod
     def _train(self, prepared: Preparation) -> TrainingState: ...
 
+    def _fit_link_posterior(self, prepared: Preparation) -> ReliabilityCurve:
+        """Set the link posterior, and the tables of the features that it uses."""
+        network, seed = prepared.network, prepared.seed
+        names = self._feature_names()
+        self._idf = inverse_document_frequency(prepared.corpus)
+        words = tfidf_rows(prepared.corpus, self._idf)
+        scales = self._masked_scales(prepared, [name for name in names if name in LINK_STRENGTHS])
+
+        def rows(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> VertexRows:
+            hidden = known_pairs(prepared.held_out[masked], network.links, len(network))
+            links = network.links[~hidden]
+            none = {"embedding": np.zeros((len(network), 0))}
+            table = vertex_rows(none, words, links, names, seed).take(vertices)
+            found = scales(masked, vertices)
+            return replace(table, scales={name: unit_rows(codes) for name, codes in found.items()})
+
+        self._link_posterior, curve = fit_link_posterior(
+            rows, prepared.held_out, network.links, names, len(network), seed
+        )
+        empty = np.zeros((len(network), 0), np.float32), np.zeros(0, np.float32)
+        used = "structure" in self._link_posterior.names
+        self._structure = structure_factors(network.links, len(network), seed) if used else empty
+        return curve
+
+    def _feature_names(self) -> tuple[str, ...]:
+        groups = [group.strip() for group in self.config.link_features.split(",")]
+        return "embedding", *(
+            n for group, names in GROUPS.items() if group in groups for n in names
+        )
+
     @abstractmethod
-    def _masked_embedding(self, prepared: Preparation) -> MaskedEmbedding:
-        """Embeddings of some vertices without some of the held-out links, for calibration."""
+    def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
+        """Embeddings of some vertices without some of the held-out links, at each named scale."""
 
     @abstractmethod
     def _finalise(self, prepared: Preparation) -> None:
@@ -315,137 +398,8 @@ class Estimator(Predictor, BaseEstimator):
             return int(self.random_state)
         return secrets.randbelow(2**31) if resumed is None else training_state.seed_of(resumed)
 
-    # --- new vertices
 
-    def add_vertices(
-        self,
-        texts: Mapping[Hashable, str],
-        edges: Iterable[Pair] = (),
-        labels: Mapping[Hashable, Hashable | None] | None = None,
-        *,
-        method: InductiveMethod | None = None,
-    ) -> Self:
-        """Add vertices that were not part of the fit; everything learned stays as it is.
-
-        Parameters
-        ----------
-        texts
-            the text of each new id
-        edges
-            known links, each with at least one new id
-        method
-            for `PairVHE`: "paper" maximises the ELBO over the structure embedding h*, "fast"
-            averages those of linked vertices and nearest texts. `VHE` has "fast" only: the
-            posterior given all other codes. Default: "fast"
-        """
-        self._check_fitted()
-        network, pairs = self.network_, list(edges)
-        existing = set(network.ids)
-        for vertex in texts:
-            if vertex in existing:
-                raise VHEError(f"duplicate id {vertex!r}: give new vertices new ids")
-        ids = [*network.ids, *texts]
-        rows = edge_indices(ids, *columns(pairs), "edge {}".format)
-        old = np.flatnonzero((rows < len(network)).all(axis=1))
-        if len(old):
-            raise VHEError(
-                f"edge {old[0]} links two vertices of the fitted network: fit again to use it"
-            )
-        new_labels = None
-        if network.labels is not None or labels is not None:
-            given = labels or {}
-            known = network.labels or [None] * len(network)
-            new_labels = [*known, *(given.get(vertex) for vertex in texts)]
-        grown = TextNetwork(
-            ids,
-            [*network.texts, *texts.values()],
-            np.concatenate([network.edges, rows]),
-            new_labels,
-            directed=network.directed,
-            name=network.name,
-            notes=network.notes,
-        )
-        corpus = self._encode(list(texts.values()))
-        links = grown.links[(grown.links >= len(network)).any(axis=1)]
-        found = self._embed_new(corpus, links, method)
-        self._extend(found)
-        self.network_, self._corpus = grown, self._corpus.joined(corpus)
-        # a new vertex counts as one of average degree
-        self.degree_bias_ = np.append(self.degree_bias_, np.zeros(len(texts), np.float32))
-        self.result_ = self.result_ | {"added": self.result_.get("added", 0) + len(texts)}
-        return self
-
-    def _id(self, end: TextReading) -> Hashable:
-        return None if end.vertex is None else self.network_.ids[end.vertex]
-
-    @abstractmethod
-    def _extend(self, found: Any) -> None:
-        """Append new vertices to the model, ``embedding_`` and ``embedding_std_``."""
-
-    # --- saving and loading
-
-    @cached_property
-    def _corpus(self) -> Corpus:
-        """The texts as tokens; after loading, only what reads texts needs them."""
-        texts, words = self.network_.texts, self._config.max_words
-        return Corpus.encode(texts, self.vocabulary_, max_words=words)
-
-    def save(self, folder: str | Path) -> None:
-        """Write the model folder, whole or not at all."""
-        self._check_fitted()
-        tensors, numbers = self._state()
-        saved = SavedModel(
-            model=self.model_name,
-            config=self._config,
-            network=self.network_,
-            vocabulary=self.vocabulary_,
-            tensors=tensors | {"degree_bias": torch.from_numpy(self.degree_bias_)},
-            numbers=numbers | {f"calibration.{k}": v for k, v in asdict(self._calibration).items()},
-            history=self.history_,
-            result=self.result_,
-        )
-        write_model(Path(folder), saved)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read a model folder that `save` wrote; every file is verified."""
-        model = load_model(folder)
-        if not isinstance(model, cls):
-            name = type(model).__name__
-            raise VHEError(f"{folder}: this is a {name} model; load it with {name}.load")
-        return model
-
-    @classmethod
-    def _from_saved(cls, saved: SavedModel) -> Self:
-        numbers = saved.numbers
-        loaded = cls.from_config(saved.config, random_state=int(saved.result["seed"]))
-        loaded.seed_, loaded._config = int(saved.result["seed"]), saved.config
-        loaded.network_ = saved.network
-        loaded._vocabulary = saved.vocabulary
-        names = (f.name for f in fields(Calibration))
-        loaded._calibration = Calibration(**{k: numbers[f"calibration.{k}"] for k in names})
-        loaded.degree_bias_ = saved.tensors.pop("degree_bias").numpy()
-        loaded.history_, loaded.result_ = saved.history, saved.result
-        loaded._load_state(saved.tensors, numbers)
-        n, d = len(saved.network), saved.config.latent_dim
-        shapes = (
-            loaded.embedding_.shape == (n, d)
-            and loaded.embedding_std_.shape in ((n, 1), (n, d))
-            and loaded.degree_bias_.shape == (n,)
-        )
-        if not shapes:
-            raise ValueError("the embedding does not match the network")
-        return loaded
-
-    @abstractmethod
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, float]]:
-        """The tensors and numbers that make up the model."""
-
-    @abstractmethod
-    def _load_state(self, tensors: dict[str, Tensor], numbers: dict[str, float]) -> None: ...
-
-
-class VHE(Estimator):
+class VHE(FittedGraph, Estimator):
     """Variational Homophilic Embedding with the prior over the whole graph (the default).
 
     Text codes are smoothed over links and nearest texts by solving one sparse linear system, the
@@ -472,8 +426,6 @@ class VHE(Estimator):
     """
 
     config_class = VHEConfig
-    model_name = "graph"
-    _graph: GraphModel
 
     def _processes(self) -> contextlib.AbstractContextManager[None]:
         if process_group.world_size() > 1:
@@ -535,20 +487,24 @@ class VHE(Estimator):
     def _prior(self, corpus: Corpus, links: NDArray[np.int64], device: torch.device) -> GraphPrior:
         return GraphPrior(links, corpus.lengths, self._neighbours, device=device, **self._strengths)
 
-    def _masked_embedding(self, prepared: Preparation) -> MaskedEmbedding:
-        links = prepared.network.links
-        prior = self._prior(prepared.corpus, links, prepared.device)
+    def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
+        links, lengths = prepared.network.links, prepared.corpus.lengths
         codes = self._codes(self._words)
-        numbers = np.flatnonzero(known_pairs(prepared.held_out, links, len(prepared.network)))
+        priors = {"embedding": self._prior(prepared.corpus, links, prepared.device)}
+        for name in names:
+            priors[name] = GraphPrior(
+                links, lengths, link_strength=LINK_STRENGTHS[name], device=prepared.device
+            )
 
-        def embedding(
-            masked: NDArray[np.int64], vertices: NDArray[np.int64]
-        ) -> NDArray[np.float32]:
-            means = prior.posterior(numbers[masked]).mean(codes)
-            rows: NDArray[np.float32] = means[torch.from_numpy(vertices)].cpu().numpy()
-            return rows
+        def scales(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> dict[str, Rows]:
+            hidden = known_pairs(prepared.held_out[masked], links, len(prepared.network))
+            numbers, chosen = np.flatnonzero(hidden), torch.from_numpy(vertices)
+            return {
+                name: prior.posterior(numbers).mean(codes)[chosen].cpu().numpy()
+                for name, prior in priors.items()
+            }
 
-        return embedding
+        return scales
 
     def _finalise(self, prepared: Preparation) -> None:
         with Progress("posterior", show=self.verbose), torch.no_grad():
@@ -566,82 +522,11 @@ class VHE(Estimator):
             arrays = {name: value.cpu().numpy() for name, value in arrays.items()}
             arrays |= {"mean_log_length": mean_log_length(prepared.corpus.lengths)}
             self._use(GraphModel(**arrays, **self._strengths, neighbours=self._neighbours))
+            everything = np.arange(len(prepared.network))
+            extra = [name for name in LINK_STRENGTHS if name in self._link_posterior.names]
+            found = self._masked_scales(prepared, extra)(everything[:0], everything)
+            self._scales = {name: found[name] for name in extra}
         del self._codes, self._words, self._neighbours, self._strengths
-
-    def _use(self, model: GraphModel) -> None:
-        self._graph = model
-        self.embedding_ = model.mean
-        self.embedding_std_ = np.sqrt(model.variance)[:, None]
-        self.__dict__.pop("_directions", None)
-
-    @cached_property
-    def _directions(self) -> NDArray[np.float32]:
-        return inductive.text_directions(self._graph, self._corpus)
-
-    def _embed_new(
-        self, texts: Corpus, links: NDArray[np.int64], method: InductiveMethod | None
-    ) -> inductive.InductiveEmbedding:
-        if method not in (None, "fast"):
-            raise VHEError(
-                f"VHE embeds new vertices in closed form: use method 'fast', not {method!r}"
-            )
-        degrees = self.network_.degrees
-        return inductive.embed_new(self._graph, self._directions, degrees, texts, links)
-
-    def _extend(self, found: inductive.InductiveEmbedding) -> None:
-        self._use(inductive.extended(self._graph, found))
-
-    def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
-        graph, codes, shares = self._graph, [], []
-        for end in (a, b):
-            if end.vertex is not None:
-                codes.append(graph.mean[end.vertex])
-                shares.append(float(graph.own_share[end.vertex]))
-            else:
-                new = self._embed_new(self._encode([end.text]), np.zeros((0, 2), np.int64), None)
-                codes.append(new.mean[0])
-                shares.append(float(new.precision[0] / new.diagonal[0]))
-        found = attribution.attribute(
-            graph.words,
-            graph.centre,
-            (a.tokens, b.tokens),
-            (codes[0], codes[1]),
-            (shares[0], shares[1]),
-        )
-        vocabulary = frozenset(self.vocabulary_)
-        return (
-            make_side(self._id(a), a.text, vocabulary, found.source),
-            make_side(self._id(b), b.text, vocabulary, found.target),
-            found.text_score,
-            cosine(codes[0], codes[1]),
-        )
-
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, float]]:
-        graph = self._graph
-        names = ("words", "centre", "mean", "variance", "precision", "diagonal")
-        arrays = {name: getattr(graph, name) for name in names}
-        arrays |= {f"neighbours.{k}": v for k, v in vars(graph.neighbours).items()}
-        numbers = ("link_strength", "text_knn_weight", "mean_log_length")
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in arrays.items()}
-        return tensors, {name: getattr(graph, name) for name in numbers}
-
-    def _load_state(self, tensors: dict[str, Tensor], numbers: dict[str, float]) -> None:
-        arrays: dict[str, Any] = {name: tensor.numpy() for name, tensor in tensors.items()}
-        neighbours = TextNeighbours(
-            *(arrays.pop(f"neighbours.{f.name}") for f in fields(TextNeighbours))
-        )
-        arrays |= {k: v for k, v in numbers.items() if not k.startswith("calibration.")}
-        graph = GraphModel(**arrays, neighbours=neighbours)
-        n, d = graph.mean.shape
-        consistent = (
-            graph.words.shape == (len(self.vocabulary_) + 1, d)
-            and graph.centre.shape == (d,)
-            and graph.variance.shape == graph.precision.shape == graph.diagonal.shape == (n,)
-            and neighbours.pairs.shape == (len(neighbours.cosines), 2)
-        )
-        if not consistent:
-            raise ValueError("the tables do not match each other")
-        self._use(graph)
 
 
 class PairVHE(Estimator):
@@ -691,27 +576,21 @@ class PairVHE(Estimator):
         self._pairs.eval()
         return state
 
-    def _masked_embedding(self, prepared: Preparation) -> MaskedEmbedding:
+    def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
         known = LinkSet(prepared.links, len(prepared.network))  # held-out links were never seen
         contexts = min(self.config.contexts, CALIBRATION_CONTEXTS)
 
-        def embedding(
-            masked: NDArray[np.int64], vertices: NDArray[np.int64]
-        ) -> NDArray[np.float32]:
-            return embedding_of(
-                self._pairs,
-                prepared.corpus,
-                known,
-                vertices,
-                contexts=contexts,
-                seed=prepared.seed,
-            )
+        def scales(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> dict[str, Rows]:
+            model, corpus, seed = self._pairs, prepared.corpus, prepared.seed
+            found = embedding_of(model, corpus, known, vertices, contexts=contexts, seed=seed)
+            return {"embedding": found}
 
-        return embedding
+        return scales
 
     def _finalise(self, prepared: Preparation) -> None:
         found = self._global(prepared.network, prepared.corpus, self.contexts, prepared.seed)
         self.embedding_, self.embedding_std_ = found
+        self._scales: dict[str, Rows] = {}
         self._pairs.to("cpu")
 
     def _global(
@@ -727,13 +606,13 @@ class PairVHE(Estimator):
 
     def embed(
         self,
-        ids: Iterable[Hashable] | None = None,
+        ids: Hashable | Iterable[Hashable] | None = None,
         *,
         return_std: bool = False,
         contexts: int | Literal["all"] | None = None,
     ) -> Any:
-        """The embedding of some vertices, or of all: (k, d); with ``return_std`` also its standard
-        deviation, (k, d).
+        """The embedding of one vertex, (d,), of several or of all, (k, d); with ``return_std`` also
+        its standard deviation, of the same shape.
 
         ``contexts`` averages the local embeddings over that number of other vertices, "all" over
         all of them; None returns the embedding of the fit.
@@ -747,7 +626,7 @@ class PairVHE(Estimator):
             )
         count = None if contexts == "all" else contexts
         mean, std = self._global(self.network_, self._corpus, count, self.seed_)
-        rows = slice(None) if ids is None else self.network_.indices(list(ids))
+        rows = self._vertices(ids)
         return (mean[rows], std[rows]) if return_std else mean[rows]
 
     def _embed_new(
@@ -768,10 +647,10 @@ class PairVHE(Estimator):
                 progress=progress.update,
             )
 
-    def _extend(self, found: pair_inductive.InductivePairs) -> None:
+    def _extend(self, found: pair_inductive.InductivePairs, scales: dict[str, Rows]) -> None:
         table = self._pairs.structure.weight.detach().cpu().numpy()
-        rows = np.concatenate([table, found.structure])
-        self._pairs = pair_inductive.with_structure(self._pairs, rows)
+        structure = np.concatenate([table, found.structure])
+        self._pairs = pair_inductive.with_structure(self._pairs, structure)
         self.embedding_ = np.concatenate([self.embedding_, found.mean])
         self.embedding_std_ = np.concatenate([self.embedding_std_, standard_deviation(found)])
 
@@ -791,15 +670,21 @@ class PairVHE(Estimator):
             cosine(codes[0], codes[1]),
         )
 
-    def _state(self) -> tuple[dict[str, Tensor], dict[str, float]]:
-        tensors = {f"network.{k}": v for k, v in self._pairs.state_dict().items()}
-        tensors["mean"] = torch.from_numpy(self.embedding_)
-        tensors["std"] = torch.from_numpy(self.embedding_std_)
-        return tensors, {"pi0": self._pairs.pi0}
+    def _state(self) -> tuple[Arrays, dict[str, float]]:
+        weights = self._pairs.state_dict().items()
+        arrays: Arrays = {f"network.{name}": v.cpu().numpy() for name, v in weights}
+        arrays |= {"mean": self.embedding_, "std": self.embedding_std_}
+        return arrays, {"pi0": self._pairs.pi0}
 
-    def _load_state(self, tensors: dict[str, Tensor], numbers: dict[str, float]) -> None:
-        self.embedding_, self.embedding_std_ = (tensors.pop(k).numpy() for k in ("mean", "std"))
-        weights = {name.removeprefix("network."): value for name, value in tensors.items()}
+    def _load_state(self, arrays: Arrays, numbers: dict[str, float]) -> None:
+        if set(numbers) != {"pi0"}:
+            raise ValueError(f"the numbers are {sorted(numbers)}")
+        # copies: torch takes no arrays that are read-only, as those of a mapped file are
+        own = {name: np.array(value) for name, value in arrays.items()}
+        self.embedding_, self.embedding_std_ = (own.pop(name) for name in ("mean", "std"))
+        weights = {
+            name.removeprefix("network."): torch.from_numpy(value) for name, value in own.items()
+        }
         words, vertices = len(self.vocabulary_), len(self.network_)
         try:
             with torch.device("meta"):  # sizes that the settings claim take no memory yet
@@ -816,14 +701,4 @@ class PairVHE(Estimator):
 def load_model(folder: str | Path) -> VHE | PairVHE:
     """Read a model folder that `save` or ``vhe fit`` wrote."""
     saved = read_model(Path(folder))
-    try:
-        return (VHE if saved.model == "graph" else PairVHE)._from_saved(saved)
-    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        if isinstance(error, VHEError):
-            raise
-        raise incomplete(Path(folder), error) from None
-
-
-def cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    length = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / length if length else 0.0
+    return checked(VHE if saved.model == "graph" else PairVHE, saved, Path(folder))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from vhe.graph.prior import GraphPrior, TextNeighbours
+from vhe.graph.model import TextNeighbours
+from vhe.graph.prior import GraphPrior
 from vhe.runtime import native
 
 STRENGTH = 1.5

@@ -5,7 +5,8 @@ import pytest
 
 from vhe.estimators import VHE
 from vhe.graph.attribution import attribute
-from vhe.text.codes import CENTRE_SHARE, EMPTY_CENTRE, TextCodes
+from vhe.text.codes import TextCodes
+from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE
 
 D = 6
 RNG = np.random.default_rng(0)

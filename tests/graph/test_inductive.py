@@ -10,9 +10,8 @@ from vhe.data.text import Corpus
 from vhe.estimators import VHE
 from vhe.graph import inductive
 from vhe.graph.inductive import embed_new, extended, text_directions
-from vhe.graph.model import GraphModel
-from vhe.graph.neighbours import NEIGHBOURS
-from vhe.text.codes import CENTRE_SHARE, EMPTY_CENTRE
+from vhe.graph.model import NEIGHBOURS, GraphModel
+from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE
 
 NO_LINKS = np.zeros((0, 2), dtype=np.int64)
 
@@ -35,18 +34,16 @@ def links_only(new: Callable[..., VHE], network: TextNetwork) -> VHE:
 
 @pytest.mark.parametrize("vertex", [0, 7, 33])
 def test_a_vertex_that_is_added_again_has_its_row_of_the_solution(
-    links_only: VHE, vertex: int, monkeypatch: pytest.MonkeyPatch
+    links_only: VHE, vertex: int
 ) -> None:
     """The posterior of one vertex given all others is its row of the solved system."""
-    monkeypatch.setattr(inductive, "NEW_TEXT_KNN_WEIGHT", 0.0)
     graph, corpus = links_only._graph, links_only._corpus
     links, degrees = links_only.network_.links, links_only.network_.degrees.copy()
     partners = links[(links == vertex).any(axis=1)].sum(axis=1) - vertex
     degrees[partners] -= 1  # the vertex is not there yet
     known = np.column_stack([np.full(len(partners), 60), partners])
-    found = embed_new(
-        graph, text_directions(graph, corpus), degrees, corpus.select(np.array([vertex])), known
-    )
+    directions, text = text_directions(graph, corpus), corpus.select(np.array([vertex]))
+    found = embed_new(graph, directions, degrees, text, known, text_knn_weight=0.0)
     np.testing.assert_allclose(found.mean[0], graph.mean[vertex], rtol=1e-3, atol=2e-3)
     assert found.precision[0] == pytest.approx(graph.precision[vertex], rel=1e-5)
     assert found.diagonal[0] == pytest.approx(graph.diagonal[vertex], rel=1e-5)

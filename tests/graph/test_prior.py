@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from vhe.graph.prior import LARGEST_WEIGHT, GraphPrior, mean_log_length, text_precision
+from vhe.graph.model import text_precision
+from vhe.graph.prior import LARGEST_WEIGHT, GraphPrior, mean_log_length
 
 N = 9
 

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from vhe.graph import selection
+from vhe.graph.model import TextNeighbours
 from vhe.graph.neighbours import text_neighbours
-from vhe.graph.prior import GraphPrior, TextNeighbours
+from vhe.graph.prior import GraphPrior
 from vhe.graph.selection import (
     ENOUGH_LINKS,
     LINK_STRENGTHS,

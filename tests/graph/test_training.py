@@ -12,9 +12,10 @@ from vhe.data.splits import validation_links
 from vhe.data.text import Corpus
 from vhe.graph import training
 from vhe.graph.contrastive import contrastive_loss
+from vhe.graph.model import TextNeighbours
 from vhe.graph.neighbours import text_neighbours
 from vhe.graph.posterior import ITERATIONS
-from vhe.graph.prior import GraphPrior, TextNeighbours
+from vhe.graph.prior import GraphPrior
 from vhe.graph.training import GraphTrainer
 from vhe.graph.validation import ranking_auc
 from vhe.text.codes import TextCodes

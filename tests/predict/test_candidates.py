@@ -2,22 +2,29 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from vhe.data.network import TextNetwork
 from vhe.predict import suggest
+from vhe.predict.calibration import sigmoid
 from vhe.predict.candidates import known_pairs, likely_links, without_repeats
-from vhe.predict.scoring import CosineMethod
+from vhe.predict.link_posterior import LinkPosterior
+from vhe.predict.pair_features import vertex_rows
 
 
-class Rows(CosineMethod):
-    """A model with a given embedding."""
+class Rows:
+    """A model of a network with a given embedding."""
 
-    def __init__(self, rows: np.ndarray) -> None:
-        self.embedding_ = rows
-        self.degree_bias_ = np.zeros(len(rows), dtype=np.float32)
+    def __init__(self, rows: np.ndarray, network: TextNetwork, degree_weight: float = 0.0) -> None:
+        words = sparse.csr_array((len(rows), 1))
+        self._rows = vertex_rows({"embedding": rows}, words, network.links, (), seed=0)
+        self._link_posterior = LinkPosterior({"embedding": 1.0, "degree": degree_weight}, -0.3)
 
-    def probability_indices(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        return (1 + self.score_indices(sources, targets)) / 2
+    def score_indices(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        return self._link_posterior.log_odds(self._rows, sources, targets)
+
+    def probability(self, scores: np.ndarray) -> np.ndarray:
+        return sigmoid(scores)
 
 
 class Pairwise:
@@ -44,33 +51,33 @@ def test_likely_links_are_the_best_missing_pairs(
     rng = np.random.default_rng(0)
     n = 23
     whole = network(n, rng.integers(n, size=(60, 2)))
-    model = Rows(rng.normal(size=(n, 4)))
+    model = Rows(rng.normal(size=(n, 4)), whole)
     pairs, probability = likely_links(model, whole, k)
 
     linked = {tuple(link) for link in whole.links.tolist()}
     expected = set()
     for i in range(n):
         others = [j for j in range(n) if j != i and (min(i, j), max(i, j)) not in linked]
-        scores = model.score_matrix(np.array([i]), np.array(others))[0]
+        scores = model.score_indices(np.full(len(others), i), np.array(others))
         best = [others[position] for position in np.argsort(-scores)[:k]]
         expected |= {(min(i, j), max(i, j)) for j in best}
     assert {tuple(pair) for pair in pairs.tolist()} == expected
     assert len(pairs) == len(expected)
     assert (np.diff(probability) <= 0).all()
-    np.testing.assert_allclose(probability, model.probability_indices(*pairs.T))
+    expected_probability = sigmoid(model.score_indices(*pairs.T))
+    np.testing.assert_allclose(probability, expected_probability, atol=1e-6)
 
 
-def test_likely_links_include_the_degree_bias() -> None:
-    model = Rows(np.eye(4))
-    model.degree_bias_ = np.array([0, 0, 0, 0.5], dtype=np.float32)
-    pairs, _ = likely_links(model, network(4, np.zeros((0, 2), dtype=np.int64)), 1)
-    assert {tuple(pair) for pair in pairs.tolist()} == {(0, 3), (1, 3), (2, 3)}
+def test_likely_links_use_all_features() -> None:
+    whole = network(5, np.array([[3, 4]]))
+    pairs, _ = likely_links(Rows(np.eye(5), whole, degree_weight=0.5), whole, 1)
+    assert {tuple(pair) for pair in pairs.tolist()} == {(0, 3), (1, 3), (2, 3), (0, 4)}
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_a_complete_graph_has_no_missing_links(n: int) -> None:
     whole = network(n, np.array([[i, j] for i in range(n) for j in range(i)]).reshape(-1, 2))
-    pairs, probability = likely_links(Rows(np.eye(n)), whole, 3)
+    pairs, probability = likely_links(Rows(np.eye(n), whole), whole, 3)
     assert pairs.shape == (0, 2)
     assert probability.shape == (0,)
 

@@ -75,14 +75,25 @@ def test_phrases_are_runs_of_words_with_more_than_the_average_share() -> None:
     assert again.phrases() == [("x", 1.0)]
 
 
-def test_the_shares_of_text_and_structure() -> None:
-    def explanation(text: float, structure: float) -> Explanation:
-        side = some_side(1.0)
-        return Explanation(side, side, 0.9, 0.2, text + structure, text, structure)
+def explanation(offset: float = 0.0, **parts: float) -> Explanation:
+    side, score = some_side(1.0), offset + sum(parts.values())
+    return Explanation(side, side, 0.9, 0.2, score, parts)
 
-    assert explanation(0.6, 0.2).text_share == pytest.approx(0.75)
-    assert explanation(0.6, -0.2).structure_share == pytest.approx(0.25)
-    assert explanation(0.0, 0.0).text_share == explanation(0.0, 0.0).structure_share == 0.5
+
+def test_the_shares_of_text_and_structure() -> None:
+    assert explanation(texts=0.6, links=0.2).text_share == pytest.approx(0.75)
+    assert explanation(texts=0.6, links=-0.2).structure_share == pytest.approx(0.25)
+    nothing = explanation(texts=0.0, links=0.0)
+    assert nothing.text_share == nothing.structure_share == 0.5
+
+
+def test_the_parts_of_texts_and_of_the_structure() -> None:
+    found = explanation(-0.7, texts=0.6, links=0.2, words=0.3, degree=-0.5, neighbours=0.4)
+    assert found.text_score == pytest.approx(0.9)
+    assert found.structure_score == pytest.approx(0.1)
+    assert found.offset == pytest.approx(-0.7)
+    assert found.score == pytest.approx(found.offset + found.text_score + found.structure_score)
+    assert found.text_share + found.structure_share == 1
 
 
 class Reader(HTMLParser):
@@ -99,15 +110,18 @@ class Reader(HTMLParser):
 
 
 def test_an_explanation_as_json_and_as_html() -> None:
-    found = Explanation(
-        some_side(1.0, 0.0), Side(2, [("a<b", 1.0)], [1.0]), 0.9, 0.2, 0.8, 0.6, 0.2
-    )
+    parts = {"texts": 0.5, "links": 0.3, "words": 0.1, "degree": -0.1}
+    sides = some_side(1.0, 0.0), Side(2, [("a<b", 1.0)], [1.0])
+    found = Explanation(*sides, 0.9, 0.2, 0.3, parts)
     document = json.loads(json.dumps(found.to_dict()))
     assert document["source"] == {"id": "<a>", "words": [["w0", 1.0], ["w1", 0.0]]}
     assert document["target"] == {"id": 2, "words": [["a<b", 1.0]], "alignment": [1.0]}
     assert document["text_share"] == pytest.approx(0.75)
+    assert document["parts"] == parts
+    assert list(document["parts"]) == list(parts)
     names = ("probability", "network_probability", "score", "text_score", "structure_score")
-    assert [document[name] for name in names] == [0.9, 0.2, 0.8, 0.6, 0.2]
+    figures = [document[name] for name in (*names, "offset")]
+    assert figures == pytest.approx([0.9, 0.2, 0.3, 0.6, 0.2, -0.5])
     page = found.to_html()
     reader = Reader()
     reader.feed(page)

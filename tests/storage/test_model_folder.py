@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load, save
 
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 from vhe.estimators import VHE, Estimator, PairVHE, load_model
-from vhe.storage.folder import read_folder, read_tensors, tensor_bytes, write_folder
+from vhe.storage.folder import read_folder, write_folder
 
 New = Callable[..., Any]
 
@@ -65,6 +66,11 @@ def test_a_loaded_model_has_the_same_predictions(
     pairs = [("v0", "v5"), ("v1", "v2"), ("v59", "v3")]
     np.testing.assert_array_equal(loaded.predict_proba(pairs), model.predict_proba(pairs))
     np.testing.assert_array_equal(loaded.score(pairs), model.score(pairs))
+    everyone = np.arange(len(network))
+    np.testing.assert_array_equal(
+        loaded.score_matrix(everyone, everyone), model.score_matrix(everyone, everyone)
+    )
+    assert loaded._link_posterior == model._link_posterior
     assert loaded.suggest_links("v9") == model.suggest_links("v9")
     assert loaded.explain("v0", "v5") == model.explain("v0", "v5")
     texts, links = ["t0w1 t0w2", "", "t3w3 common1"], [(0, "v7"), (2, "v3")]
@@ -72,6 +78,7 @@ def test_a_loaded_model_has_the_same_predictions(
         model.embed_texts(texts, links), loaded.embed_texts(texts, links), strict=True
     ):
         np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(loaded.score_texts(texts, links), model.score_texts(texts, links))
     assert loaded.history_ == model.history_
     assert loaded.result_ == model.result_
     assert loaded.config == model.config
@@ -233,15 +240,24 @@ def with_number(name: str, value: Any) -> Callable[[bytes], bytes]:
     return change
 
 
+def without_number(name: str) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        about = json.loads(data)
+        del about["numbers"][name]
+        return json.dumps(about).encode()
+
+    return change
+
+
 def without_a_word(data: bytes) -> bytes:
     return data.split(b"\n", 1)[1]
 
 
 def with_tensor(name: str, tensor: torch.Tensor | None) -> Callable[[bytes], bytes]:
     def change(data: bytes) -> bytes:
-        tensors = read_tensors(data, "")
+        tensors = load(data)
         tensors.pop(name, None)
-        return tensor_bytes(tensors if tensor is None else {**tensors, name: tensor})
+        return save(tensors if tensor is None else {**tensors, name: tensor})
 
     return change
 
@@ -256,8 +272,13 @@ def with_tensor(name: str, tensor: torch.Tensor | None) -> Callable[[bytes], byt
         ("config.json", edited(model=["graph"])),
         ("config.json", edited(numbers=[1.0])),
         ("config.json", edited(numbers={})),
-        ("config.json", with_number("calibration.slope", "steep")),
-        ("config.json", with_number("calibration.slope", float("nan"))),
+        ("config.json", with_number("link.offset", "steep")),
+        ("config.json", with_number("link.offset", float("nan"))),
+        ("config.json", with_number("link.embedding", float("inf"))),
+        ("config.json", with_number("link.unheard_of", 1.0)),
+        ("config.json", with_number("unheard_of", 1.0)),
+        ("config.json", without_number("link.offset")),
+        ("config.json", without_number("link.embedding")),
         ("config.json", edited(config={"latent_dim": -2})),
         ("config.json", edited(config={"unheard_of": 2.0})),
         ("config.json", with_setting("latent_dim", 24)),
@@ -267,8 +288,14 @@ def with_tensor(name: str, tensor: torch.Tensor | None) -> Callable[[bytes], byt
         ("weights.safetensors", with_tensor("mean", torch.zeros(3, 16))),
         ("weights.safetensors", with_tensor("mean", torch.full((60, 16), torch.nan))),
         ("weights.safetensors", with_tensor("mean", None)),
-        ("weights.safetensors", with_tensor("degree_bias", torch.zeros(3))),
-        ("weights.safetensors", with_tensor("degree_bias", None)),
+        ("weights.safetensors", with_tensor("idf", torch.zeros(3))),
+        ("weights.safetensors", with_tensor("idf", None)),
+        ("weights.safetensors", with_tensor("structure", torch.zeros(3, 0))),
+        ("weights.safetensors", with_tensor("structure", torch.zeros(60))),
+        ("weights.safetensors", with_tensor("structure", None)),
+        ("weights.safetensors", with_tensor("structure_signs", torch.zeros(60))),
+        ("weights.safetensors", with_tensor("structure_signs", None)),
+        ("weights.safetensors", with_tensor("scale.unheard of", torch.zeros(60, 16))),
         ("weights.safetensors", with_tensor("additional", torch.zeros(3))),
         ("vertices.parquet", lambda data: b"PAR1"),
         ("edges.parquet", lambda data: b""),

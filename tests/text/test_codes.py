@@ -8,14 +8,8 @@ from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus, tokenize
 from vhe.estimators import VHE
 from vhe.runtime import native
-from vhe.text.codes import (
-    CENTRE_SHARE,
-    EMPTY_CENTRE,
-    EMPTY_NOISE,
-    TextCodes,
-    empty_noise,
-    scaled_codes,
-)
+from vhe.text.codes import EMPTY_NOISE, TextCodes, empty_noise
+from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE, scaled_codes
 
 TEXTS = ["cats purr and cats sleep", "dogs bark", "", "cats", "stars and planets", "dogs and cats"]
 FILLED, EMPTY = [0, 1, 3, 4, 5], [2]

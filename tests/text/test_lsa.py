@@ -10,9 +10,11 @@ from vhe.data.text import Corpus, tokenize
 from vhe.text.lsa import (
     WORD_SCALE,
     damped_counts,
+    inverse_document_frequency,
     lsa_word_vectors,
     mean_words,
     random_word_vectors,
+    tfidf_rows,
     word_counts,
 )
 
@@ -47,6 +49,29 @@ def test_damped_counts_grow_with_the_logarithm(small):
     counts, damped = word_counts(small).toarray(), damped_counts(small).toarray()
     expected = np.where(counts > 0, 1 + np.log(np.maximum(counts, 1)), 0)
     assert damped == pytest.approx(expected, abs=1e-6)
+
+
+def test_tfidf_rows_are_those_of_scikit_learn(small):
+    vectorizer = TfidfVectorizer(
+        tokenizer=tokenize, token_pattern=None, sublinear_tf=True, vocabulary=small.vocabulary
+    )
+    expected = vectorizer.fit_transform(TEXTS).toarray()
+    idf = inverse_document_frequency(small)
+    np.testing.assert_allclose(idf, vectorizer.idf_, rtol=1e-5)
+    found = tfidf_rows(small, idf)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.toarray(), expected, atol=1e-6)
+    assert not found.toarray()[2].any()  # an empty text
+
+
+def test_new_texts_have_the_document_frequencies_of_the_corpus(small):
+    idf = inverse_document_frequency(small)
+    new = Corpus.encode(["cats and unknown words", "", "run run"], small.vocabulary, max_words=9)
+    found = tfidf_rows(new, idf).toarray()
+    cats, both = small.vocabulary.index("cats"), small.vocabulary.index("and")
+    length = np.hypot(idf[cats], idf[both])
+    assert found[0, cats] == pytest.approx(idf[cats] / length, rel=1e-5)
+    assert np.linalg.norm(found, axis=1) == pytest.approx([1, 0, 1], abs=1e-6)
 
 
 def test_random_word_vectors():

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vhe.graph.model import Vectors
-from vhe.text.codes import CENTRE_SHARE, EMPTY_CENTRE
+from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from vhe.data.text import Corpus
-from vhe.graph.model import GraphModel, Vectors
-from vhe.graph.neighbours import NEIGHBOURS
-from vhe.graph.prior import Links, link_weights, text_precision
+from vhe.graph.model import NEIGHBOURS, GraphModel, Vectors, link_weights, text_precision
 from vhe.runtime.arrays import unit_rows
-from vhe.text.codes import CENTRE_SHARE, EMPTY_CENTRE, scaled_codes
+from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE, scaled_codes
 
 NEW_TEXT_KNN_WEIGHT = 4.0  # a new vertex has few or no links, so that its nearest texts count more
 
@@ -43,7 +39,12 @@ def text_directions(model: GraphModel, corpus: Corpus) -> Vectors:
 
 
 def embed_new(
-    model: GraphModel, directions: Vectors, degrees: NDArray[np.int64], texts: Corpus, links: Links
+    model: GraphModel,
+    directions: Vectors,
+    degrees: NDArray[np.int64],
+    texts: Corpus,
+    links: NDArray[np.int64],
+    text_knn_weight: float = NEW_TEXT_KNN_WEIGHT,
 ) -> InductiveEmbedding:
     """Embed new texts.
 
@@ -53,6 +54,8 @@ def embed_new(
     texts : k new texts
     links : (m, 2) vertex numbers; new vertices are numbered from n on, and each link has one
     """
+    from scipy.sparse.linalg import splu
+
     n, k = len(directions), len(texts)
     scaled = scaled_codes(texts, model.words)
     filled = scaled.any(axis=1, keepdims=True)
@@ -61,7 +64,9 @@ def embed_new(
     precision = text_precision(texts.lengths, model.mean_log_length).astype(np.float64)
     degree = np.append(degrees, np.zeros(k)) + np.bincount(links.ravel(), minlength=n + k)
     strength = link_weights(links, degree, model.link_strength)
-    near, weight = _nearest(directions, text_directions(model, texts))
+    near, cosines = _nearest(directions, text_directions(model, texts))
+    # as if every text had `NEIGHBOURS` pairs of nearest texts
+    weight = text_knn_weight * np.maximum(cosines, 0) / (NEIGHBOURS + 1)
     i = np.concatenate([links.ravel(), np.repeat(np.arange(n, n + k), near.shape[1])])
     j = np.concatenate([links[:, ::-1].ravel(), near.ravel()])
     weights = np.concatenate([np.repeat(strength, 2), weight.ravel()])
@@ -88,14 +93,14 @@ def extended(model: GraphModel, new: InductiveEmbedding) -> GraphModel:
 
 
 def _nearest(directions: Vectors, new: Vectors) -> tuple[NDArray[np.int64], Vectors]:
-    """The nearest texts of the fit for each new text, and their couplings: (k, 10) each."""
+    """The nearest texts of the fit for each new text, and their cosines: (k, 10) each."""
     count = min(NEIGHBOURS, len(directions))
-    table = torch.from_numpy(directions)
-    best = [
-        (torch.from_numpy(part) @ table.T).topk(count, dim=1)
-        for part in np.array_split(new, max(1, len(new) * len(directions) >> 24))
-    ]
-    near = torch.cat([found.indices for found in best]).numpy()
-    cosines = torch.cat([found.values for found in best]).numpy()
-    # as if every text had `NEIGHBOURS` pairs of nearest texts
-    return near, NEW_TEXT_KNN_WEIGHT * np.maximum(cosines, 0) / (NEIGHBOURS + 1)
+    near = np.empty((len(new), count), dtype=np.int64)
+    cosines = np.empty((len(new), count), dtype=np.float32)
+    step = max(1, (1 << 24) // max(len(directions), 1))
+    for start in range(0, len(new), step):
+        part = slice(start, start + step)
+        found = new[part] @ directions.T
+        near[part] = np.argpartition(-found, count - 1, axis=1)[:, :count] if count else 0
+        cosines[part] = np.take_along_axis(found, near[part], axis=1)
+    return near, cosines

@@ -7,13 +7,22 @@ Nothing in it is derived again after the fit: a vertex's share of its own text, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vhe.graph.prior import TextNeighbours
+NEIGHBOURS = 10  # nearest texts of each text
 
 Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class TextNeighbours:
+    """Pairs of nearest texts and the cosines of their codes."""
+
+    pairs: NDArray[np.int64]  # (k, 2)
+    cosines: Vectors  # (k,)
 
 
 @dataclass(frozen=True)
@@ -44,3 +53,16 @@ class GraphModel:
     def own_share(self) -> Vectors:
         """Share of its own text in the posterior mean of each vertex, given all others: (n,)."""
         return self.precision / self.diagonal
+
+
+def link_weights(
+    links: NDArray[np.int64], degree: NDArray[Any], link_strength: float
+) -> NDArray[np.float64]:
+    """s of each link (m, 2), given the degrees (n,): (m,)."""
+    weights: NDArray[np.float64] = link_strength * (degree[links] + 1.0).prod(axis=1) ** -0.25
+    return weights
+
+
+def text_precision(lengths: NDArray[np.int64], mean_log: float) -> Vectors:
+    """Λ of texts of these lengths, given the mean of log(1 + length) over the network: (n,)."""
+    return np.exp((np.log1p(lengths) - mean_log) / 2).astype(np.float32)

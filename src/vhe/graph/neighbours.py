@@ -9,9 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vhe.graph.prior import TextNeighbours
+from vhe.graph.model import NEIGHBOURS, TextNeighbours
 
-NEIGHBOURS = 10
 EXACT_UP_TO = 10_000  # texts; up to here each is compared with all others
 NEAREST_CLUSTERS = 16  # beyond, a text is compared with those of this many nearest clusters
 

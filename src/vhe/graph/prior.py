@@ -18,7 +18,6 @@ the paper's mixture over unknown edges, in expectation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,20 +27,13 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from vhe.data.text import concatenated_ranges
+from vhe.graph.model import TextNeighbours, link_weights, text_precision
 from vhe.graph.posterior import Posterior
 from vhe.runtime.sparse import csr_tensor, multiply
 
 LARGEST_WEIGHT = 1e4  # beyond it, float32 loses the text beside the links
 
 Links = NDArray[np.int64]  # (m, 2)
-
-
-@dataclass(frozen=True)
-class TextNeighbours:
-    """Pairs of nearest texts and the cosines of their codes."""
-
-    pairs: Links  # (k, 2)
-    cosines: NDArray[np.float32]  # (k,)
 
 
 class GraphPrior:
@@ -136,12 +128,6 @@ class GraphPrior:
         return concatenated_ranges(starts, self.offsets[vertices + 1] - starts)
 
 
-def link_weights(links: Links, degree: NDArray[Any], link_strength: float) -> NDArray[np.float64]:
-    """s of each link (m, 2), given the degrees (n,): (m,)."""
-    weights: NDArray[np.float64] = link_strength * (degree[links] + 1.0).prod(axis=1) ** -0.25
-    return weights
-
-
 def neighbour_weights(
     neighbours: TextNeighbours, n: int, text_knn_weight: float
 ) -> NDArray[np.float64]:
@@ -154,8 +140,3 @@ def neighbour_weights(
 
 def mean_log_length(lengths: NDArray[np.int64]) -> float:
     return float(np.log1p(lengths).mean())
-
-
-def text_precision(lengths: NDArray[np.int64], mean_log: float) -> NDArray[np.float32]:
-    """Λ of texts of these lengths, given the mean of log(1 + length) over the network: (n,)."""
-    return np.exp((np.log1p(lengths) - mean_log) / 2).astype(np.float32)

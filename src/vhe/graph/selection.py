@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vhe.data.sampling import random_stream
+from vhe.graph.model import TextNeighbours
 from vhe.graph.posterior import TRAINING_ITERATIONS
-from vhe.graph.prior import GraphPrior, Links, TextNeighbours
+from vhe.graph.prior import GraphPrior, Links
 from vhe.graph.validation import win_rates
 
 LINK_STRENGTHS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)  # the default first

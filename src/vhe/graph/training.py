@@ -23,6 +23,7 @@ from vhe.graph.contrastive import contrastive_loss
 from vhe.graph.posterior import TRAINING_ITERATIONS
 from vhe.graph.prior import GraphPrior
 from vhe.graph.validation import ranking_auc
+from vhe.runtime.loop import load_optimisers, optimiser_tensors
 from vhe.text.codes import TextCodes
 
 WHOLE_GRAPH = 10_000  # vertices up to which each step solves for all of them
@@ -107,17 +108,7 @@ class GraphTrainer:
             getattr(self, name).data.copy_(value)
 
     def optimiser_state(self) -> dict[str, Tensor]:
-        state = self.optimiser.state_dict()["state"]
-        return {
-            f"{parameter}.{name}": torch.as_tensor(value)
-            for parameter, values in state.items()
-            for name, value in values.items()
-        }
+        return optimiser_tensors([self.optimiser])
 
     def load_optimiser_state(self, tensors: dict[str, Tensor]) -> None:
-        whole = self.optimiser.state_dict()
-        whole["state"] = {}
-        for key, value in tensors.items():
-            parameter, name = key.split(".")
-            whole["state"].setdefault(int(parameter), {})[name] = value
-        self.optimiser.load_state_dict(whole)
+        load_optimisers([self.optimiser], tensors)

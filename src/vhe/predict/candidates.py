@@ -10,12 +10,17 @@ import numpy as np
 from vhe.predict.suggest import partners
 
 if TYPE_CHECKING:
+    from scipy import sparse
+
     from vhe.data.network import TextNetwork
     from vhe.predict.predictor import Predictor
     from vhe.predict.scoring import Method
 
-SAME_TEXT = 0.5  # TF-IDF cosine from which two texts count as duplicates
+DUPLICATE = 0.8  # TF-IDF cosine from which two texts count as duplicates
+SAME_TEXT = 0.5  # TF-IDF cosine from which a link needs no model
 PAIRS_PER_LABELS = 2  # pairs between the same two labels, so that no region dominates
+FREQUENT = 100  # texts of a word from which it is not followed in the search for duplicates
+PAIRS_AT_ONCE, ROWS_AT_ONCE = 2**15, 2**11  # keep the gathered rows small
 
 
 def likely_links(model: Predictor, network: TextNetwork, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -26,14 +31,42 @@ def likely_links(model: Predictor, network: TextNetwork, k: int) -> tuple[np.nda
     pairs : (m, 2) int64, i < j, the likeliest first
     probability : (m,) in a balanced sample
     """
-    rows = np.asarray(model.embedding_)
-    partner, _ = partners(rows, network.links, k, model.degree_bias_)
+    partner, score = partners(model._link_posterior, model._rows, k)
     source, position = np.nonzero(partner >= 0)
-    pairs = np.column_stack([source, partner[source, position]])
-    pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-    probability = np.asarray(model.probability_indices(pairs[:, 0], pairs[:, 1]), dtype=np.float64)
+    pairs = np.sort(np.column_stack([source, partner[source, position]]), axis=1)
+    pairs, first = np.unique(pairs, axis=0, return_index=True)
+    probability = model.probability(score[source, position][first])
     order = np.argsort(-probability, kind="stable")
     return pairs[order], probability[order]
+
+
+def text_cosines(words: sparse.csr_array, pairs: np.ndarray) -> np.ndarray:
+    """Cosines of the texts of ``pairs`` (m, 2), of unit rows of ``words`` (n, V): (m,)."""
+    cosines = np.empty(len(pairs))
+    for start in range(0, len(pairs), PAIRS_AT_ONCE):
+        part = slice(start, start + PAIRS_AT_ONCE)
+        ends = pairs[part].T
+        cosines[part] = words[ends[0]].multiply(words[ends[1]]).sum(axis=1)
+    return cosines
+
+
+def duplicate_texts(words: sparse.csr_array) -> np.ndarray:
+    """Pairs of vertices with nearly the same text, linked or not: (m, 2), i < j, sorted.
+
+    ``words`` (n, V) are TF-IDF rows of unit length. Texts that have only frequent words in common
+    are not found.
+    """
+    frequent = np.bincount(words.indices, minlength=words.shape[1]) > FREQUENT
+    rare = words[:, ~frequent].tocsr()
+    transposed = rare.T.tocsr()
+    found = [np.zeros((0, 2), dtype=np.int64)]
+    for start in range(0, words.shape[0], ROWS_AT_ONCE):
+        product = (rare[start : start + ROWS_AT_ONCE] @ transposed).tocoo()
+        i, j = product.row.astype(np.int64) + start, product.col.astype(np.int64)
+        found.append(np.column_stack([i, j])[(i < j) & (product.data >= DUPLICATE / 2)])
+    pairs = np.concatenate(found)
+    pairs = pairs[text_cosines(words, pairs) >= DUPLICATE]
+    return pairs[np.lexsort(pairs.T[::-1])]
 
 
 def known_pairs(known: np.ndarray, pairs: np.ndarray, n: int) -> np.ndarray:

@@ -63,8 +63,12 @@ class Explanation:
     ----------
     probability : of a link in a balanced sample
     network_probability : of a link in a network as sparse as this one, as suggestions show it
-    score : exactly ``text_score + structure_score``
-    text_share, structure_share : the absolute values of these two parts as shares of 1
+    score : log odds of a link in a balanced sample; exactly ``offset`` plus the sum of ``parts``
+    parts : what the score consists of, by name: "texts" and "links", the shares of both in the
+        cosine of the embeddings, and the other features of the link posterior
+        (`vhe.predict.pair_features`)
+    text_score, structure_score : the parts that come from the texts, and all others
+    text_share, structure_share : the absolute values of these two as shares of 1
     """
 
     source: Side
@@ -72,8 +76,20 @@ class Explanation:
     probability: float
     network_probability: float
     score: float
-    text_score: float
-    structure_score: float
+    parts: dict[str, float]
+
+    @property
+    def text_score(self) -> float:
+        return self.parts["texts"] + self.parts.get("words", 0.0)
+
+    @property
+    def structure_score(self) -> float:
+        return sum(value for name, value in self.parts.items() if name not in ("texts", "words"))
+
+    @property
+    def offset(self) -> float:
+        """The score of a pair of which nothing is known."""
+        return self.score - sum(self.parts.values())
 
     @property
     def text_share(self) -> float:
@@ -87,7 +103,7 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """The explanation as a JSON document."""
         names = ["probability", "network_probability", "score", "text_score", "structure_score"]
-        names += ["text_share", "structure_share"]
+        names += ["text_share", "structure_share", "parts", "offset"]
         sides = {"source": self.source.to_dict(), "target": self.target.to_dict()}
         return sides | {name: getattr(self, name) for name in names}
 

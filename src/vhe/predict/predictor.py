@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vhe.data.checks import id_positions
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
-from vhe.predict.calibration import ReliabilityCurve
+from vhe.predict.calibration import ReliabilityCurve, sigmoid
+from vhe.predict.candidates import DUPLICATE, likely_links, text_cosines
 from vhe.predict.explain import Explanation, Side
-from vhe.predict.probability import Calibration, at_density
-from vhe.predict.scoring import CosineMethod
+from vhe.predict.link_posterior import LinkPosterior, at_density
+from vhe.predict.pair_features import KNEE, VertexRows
 from vhe.predict.suggest import nearest, partners
 from vhe.runtime.checks import is_integer
+from vhe.runtime.messages import shown
 
 if TYPE_CHECKING:
     import networkx
@@ -26,8 +29,12 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 SNIPPET = 80  # characters of a text that a suggestion shows
+MOST_CANDIDATES = 4_000_000  # pairs that are compared for the best links of the whole network
+LEAST_PARTNERS = 10  # of each vertex among them
 
 Pair = tuple[Hashable, Hashable]
+Pairs = Union[Iterable[Pair], "pandas.DataFrame"]
+Vertices = Union[Mapping[Hashable, str], Iterable[tuple[Hashable, str]], "pandas.DataFrame"]
 InductiveMethod = Literal["fast", "paper"]
 
 
@@ -67,7 +74,7 @@ class Inductive(Protocol):
         """(k,) or (k, d)"""
 
 
-class Predictor(CosineMethod):
+class Predictor:
     """The questions that can be asked of a fitted model; nothing here changes it.
 
     A subclass sets the attributes below and defines `_embed_new` and `_attribute`.
@@ -75,17 +82,30 @@ class Predictor(CosineMethod):
 
     verbose: bool
     network_: TextNetwork
+    embedding_: NDArray[np.float32]  # (n, d)
     embedding_std_: NDArray[np.float32]  # (n, 1) or (n, d)
-    degree_bias_: NDArray[np.float32]  # (n,) added to the cosine in scores of a vertex's pairs
     result_: dict[str, Any]
     _config: Any  # the settings of the fit
     _vocabulary: tuple[str, ...]
-    _calibration: Calibration
+    _link_posterior: LinkPosterior
+    _corpus: Corpus  # the texts of the network as tokens
 
     @property
     @abstractmethod
-    def _corpus(self) -> Corpus:
-        """The texts of the network as tokens."""
+    def _rows(self) -> VertexRows:
+        """All vertices, as the link posterior reads them."""
+
+    @abstractmethod
+    def _new_rows(
+        self, texts: Corpus, links: NDArray[np.int64], scales: dict[str, NDArray[np.float32]]
+    ) -> VertexRows:
+        """The same of new texts; ``links`` as in `_embed_new`."""
+
+    @abstractmethod
+    def _new_scales(
+        self, texts: Corpus, links: NDArray[np.int64], mean: NDArray[np.float32]
+    ) -> dict[str, NDArray[np.float32]]:
+        """Embeddings of new texts at each scale that the link posterior uses."""
 
     @abstractmethod
     def _embed_new(
@@ -109,15 +129,32 @@ class Predictor(CosineMethod):
         """The share of all pairs that are linked, inside (0, 1)."""
         return density(self.network_)
 
-    def embed(self, ids: Iterable[Hashable] | None = None, *, return_std: bool = False) -> Any:
-        """The embedding of some vertices, or of all: (k, d); with ``return_std`` also its standard
-        deviation, (k, 1) where it is the same in every dimension, otherwise (k, d)."""
+    def embed(
+        self, ids: Hashable | Iterable[Hashable] | None = None, *, return_std: bool = False
+    ) -> Any:
+        """A copy of the embedding of one vertex, (d,), of several or of all, (k, d).
+
+        With ``return_std`` also of its standard deviation: one number per vertex where it is the
+        same in every dimension, otherwise d.
+
+        Parameters
+        ----------
+        ids
+            one id, or a list or array of ids; default: all vertices
+        """
         self._check_fitted()
-        mean, std = self.embedding_, self.embedding_std_
-        if ids is not None:
-            rows = self.network_.indices(list(ids))
-            mean, std = mean[rows], std[rows]
-        return (mean, std) if return_std else mean
+        rows = self._vertices(ids)
+        mean, std = self.embedding_[rows], self.embedding_std_[rows]
+        return (mean.copy(), std.copy()) if return_std else mean.copy()
+
+    def _vertices(self, ids: Any) -> Any:
+        """Row numbers of one id (a number), of several, or of all vertices."""
+        if ids is None:
+            return np.arange(len(self.network_))
+        single = isinstance(ids, str | bytes) or not isinstance(ids, Iterable)
+        if not single and isinstance(ids, Hashable):
+            single = ids in set(self.network_.ids)  # a tuple may be an id
+        return self.network_.index(ids) if single else self.network_.indices(list(ids))
 
     def nearest(self, vector_or_id: Any, k: int = 10) -> list[tuple[Hashable, float]]:
         """The vertices of the largest cosine with a vector (d,), or with another vertex.
@@ -138,24 +175,32 @@ class Predictor(CosineMethod):
 
     # --- scores and probabilities
 
-    def score(self, pairs: Iterable[Pair]) -> NDArray[np.float32]:
-        """The score of each pair of ids, (m,): cosine of the embeddings + degree bias of both."""
+    def score(self, pairs: Pairs) -> NDArray[np.float64]:
+        """The score of each pair of ids, (m,): the log odds of a link in a balanced sample."""
         return self.score_indices(*self._ends(pairs))
 
-    def score_indices(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float32]:
+    def score_indices(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
         """The scores of pairs of vertex numbers: (m,)."""
-        bias = self.degree_bias_
-        return super().score_indices(sources, targets) + bias[sources] + bias[targets]
+        self._check_fitted()
+        return self._link_posterior.log_odds(self._rows, sources, targets)
 
-    def score_matrix(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float32]:
+    def score_matrix(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
         """The scores of each source with each target: (len(sources), len(targets))."""
-        bias = self.degree_bias_
-        scores = super().score_matrix(sources, targets)
-        scores += bias[sources, None]
-        scores += bias[targets]
-        return scores
+        self._check_fitted()
+        rows = self._rows
+        return self._link_posterior.log_odds_matrix(rows.take(sources), rows.take(targets))
 
-    def predict_proba(self, pairs: Iterable[Pair], *, balanced: bool = True) -> NDArray[np.float64]:
+    def score_texts(
+        self, texts: Sequence[str], edges: Iterable[tuple[int, Hashable]] | None = None
+    ) -> NDArray[np.float64]:
+        """The scores of texts that are not vertices with all vertices: (k, n).
+
+        ``edges`` as in `embed_texts`.
+        """
+        corpus, links = self._encode(texts), self._text_links(texts, edges)
+        return self._link_posterior.log_odds_matrix(self._text_rows(corpus, links), self._rows)
+
+    def predict_proba(self, pairs: Pairs, *, balanced: bool = True) -> NDArray[np.float64]:
         """The probability of a link for each pair of ids: (m,).
 
         It is calibrated on held-out links for a balanced sample of links and non-links; with
@@ -172,7 +217,7 @@ class Predictor(CosineMethod):
         self, scores: NDArray[np.floating], *, balanced: bool = True
     ) -> NDArray[np.float64]:
         """The probability of a link for each score; it never decreases with the score."""
-        probability = self._calibration.probability(scores)
+        probability = sigmoid(np.asarray(scores, dtype=np.float64))
         return probability if balanced else at_density(probability, self.density_)
 
     def reliability(self) -> ReliabilityCurve:
@@ -196,7 +241,8 @@ class Predictor(CosineMethod):
         self._check_fitted()
         k, network = _checked_k(k), self.network_
         vertex = network.index(vertex_id)
-        scores = self.score_matrix(np.array([vertex]), np.arange(len(network)))[0]
+        rows = self._rows
+        scores = self._link_posterior.log_odds_matrix(rows.take(np.array([vertex])), rows)[0]
         linked = network.links[(network.links == vertex).any(axis=1)]
         scores[np.append(linked.ravel(), vertex)] = -np.inf
         best = np.argsort(-scores, kind="stable")[:k]
@@ -207,7 +253,41 @@ class Predictor(CosineMethod):
             for j, p in zip(best, probabilities, strict=True)
         ]
 
-    def suggest_all(self, k: int = 10) -> pandas.DataFrame:
+    def suggest_all(self, k: int = 100, *, duplicates: bool = True) -> pandas.DataFrame:
+        """The ``k`` likeliest missing links of the whole network, each pair once.
+
+        Columns: source, target, probability (as in `suggest_links`), duplicate (whether both texts
+        are nearly the same), and source_text and target_text, the beginnings of both. In large
+        networks an approximate index is searched, which may miss a few of the likeliest.
+
+        Parameters
+        ----------
+        duplicates
+            False leaves out pairs of nearly the same texts
+        """
+        import pandas
+
+        self._check_fitted()
+        k, network = _checked_k(k), self.network_
+        per_vertex = min(k, max(MOST_CANDIDATES // len(network), LEAST_PARTNERS))
+        pairs, balanced = likely_links(self, network, per_vertex)
+        duplicate = text_cosines(self._rows.words, pairs) >= DUPLICATE
+        chosen = np.arange(len(pairs)) if duplicates else np.flatnonzero(~duplicate)
+        chosen = chosen[:k]
+        ids, texts = network.ids, network.texts
+        sources, targets = pairs[chosen].T.tolist()
+        return pandas.DataFrame(
+            {
+                "source": [ids[i] for i in sources],
+                "target": [ids[j] for j in targets],
+                "probability": at_density(balanced[chosen], self.density_),
+                "duplicate": duplicate[chosen],
+                "source_text": [snippet(texts[i]) for i in sources],
+                "target_text": [snippet(texts[j]) for j in targets],
+            }
+        )
+
+    def suggest_each(self, k: int = 10) -> pandas.DataFrame:
         """The ``k`` likeliest missing links of every vertex, as in `suggest_links`.
 
         Columns: source, target, probability, and text, the beginning of the target's. In large
@@ -217,7 +297,7 @@ class Predictor(CosineMethod):
 
         self._check_fitted()
         network = self.network_
-        partner, score = partners(self.embedding_, network.links, _checked_k(k), self.degree_bias_)
+        partner, score = partners(self._link_posterior, self._rows, _checked_k(k))
         source, position = np.nonzero(partner >= 0)
         target = partner[source, position]
         return pandas.DataFrame(
@@ -236,27 +316,37 @@ class Predictor(CosineMethod):
         self._check_fitted()
         network, corpus = self.network_, self._corpus
         ends = network.index(a), network.index(b)
-        readings = (
+        first, second = (
             TextReading(
                 v, network.texts[v], corpus.tokens[corpus.offsets[v] : corpus.offsets[v + 1]]
             )
             for v in ends
         )
-        return self._explain(*readings, bias=float(self.degree_bias_[list(ends)].sum()))
+        rows_a, rows_b = (self._rows.take(np.array([vertex])) for vertex in ends)
+        return self._explain(first, second, rows_a, rows_b)
 
     def explain_texts(self, a: str, b: str) -> Explanation:
         """The same for two texts that are not vertices."""
         corpus = self._encode([a, b])
         tokens = np.split(corpus.tokens, corpus.offsets[1:2])
-        return self._explain(TextReading(None, a, tokens[0]), TextReading(None, b, tokens[1]))
+        rows = self._text_rows(corpus, np.zeros((0, 2), dtype=np.int64))
+        readings = TextReading(None, a, tokens[0]), TextReading(None, b, tokens[1])
+        return self._explain(*readings, rows.take(np.array([0])), rows.take(np.array([1])))
 
-    def _explain(self, a: TextReading, b: TextReading, *, bias: float = 0.0) -> Explanation:
+    def _explain(
+        self, a: TextReading, b: TextReading, rows_a: VertexRows, rows_b: VertexRows
+    ) -> Explanation:
         source, target, text, cosine = self._attribute(a, b)
-        score = np.array([cosine + bias], dtype=np.float32)
+        posterior = self._link_posterior
+        parts = posterior.parts(rows_a, rows_b)
+        embedding = parts.pop("embedding", 0.0)
+        # asinh(c / KNEE) in proportion to the parts of the cosine c; 1 / KNEE is the limit at 0
+        rate = np.arcsinh(cosine / KNEE) / cosine if cosine else 1 / KNEE
+        from_texts = float(posterior.weights["embedding"] * rate * text)
+        parts = {"texts": from_texts, "links": embedding - from_texts} | parts
+        score = np.array([posterior.offset + sum(parts.values())])
         balanced, sparse = (float(self.probability(score, balanced=b)[0]) for b in (True, False))
-        return Explanation(
-            source, target, balanced, sparse, cosine + bias, text, cosine - text + bias
-        )
+        return Explanation(source, target, balanced, sparse, float(score[0]), parts)
 
     # --- new texts
 
@@ -276,15 +366,25 @@ class Predictor(CosineMethod):
         method
             as in `add_vertices`
         """
-        corpus = self._encode(texts)
+        corpus, links = self._encode(texts), self._text_links(texts, edges)
+        found = self._embed_new(corpus, links, method)
+        return found.mean, standard_deviation(found)
+
+    def _text_rows(self, texts: Corpus, links: NDArray[np.int64]) -> VertexRows:
+        mean = self._embed_new(texts, links, None).mean
+        return self._new_rows(texts, links, self._new_scales(texts, links, mean))
+
+    def _text_links(
+        self, texts: Sequence[str], edges: Iterable[tuple[int, Hashable]] | None
+    ) -> NDArray[np.int64]:
+        """Links of texts, numbered after the vertices, with vertices: (m, 2)."""
         known = list(edges or ())
         for text, _ in known:
             if not (is_integer(text) and 0 <= text < len(texts)):
                 raise VHEError(f"an edge names text {text!r}, but there are {len(texts)} texts")
         ends = self.network_.indices([vertex for _, vertex in known])
         new = np.array([text for text, _ in known], dtype=np.int64) + len(self.network_)
-        found = self._embed_new(corpus, np.column_stack([new, ends]), method)
-        return found.mean, standard_deviation(found)
+        return np.column_stack([new, ends])
 
     def _encode(self, texts: Sequence[str]) -> Corpus:
         """New texts as tokens of the model's vocabulary."""
@@ -322,7 +422,7 @@ class Predictor(CosineMethod):
         data.x_std = torch.from_numpy(self.embedding_std_.copy())
         return data
 
-    def _ends(self, pairs: Iterable[Pair]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _ends(self, pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         self._check_fitted()
         sources, targets = columns(pairs)
         return self.network_.indices(sources), self.network_.indices(targets)
@@ -344,15 +444,63 @@ def standard_deviation(found: Inductive) -> NDArray[np.float32]:
     return std[:, None] if std.ndim == 1 else std
 
 
-def columns(pairs: Iterable[Pair]) -> tuple[list[Hashable], list[Hashable]]:
-    """The sources and the targets of pairs of ids."""
+def columns(pairs: Pairs) -> tuple[list[Hashable], list[Hashable]]:
+    """The sources and the targets of pairs of ids.
+
+    They are given as a list or array of pairs, or as a table with the columns ``source`` and
+    ``target``.
+    """
+    if hasattr(pairs, "columns"):
+        table: Any = pairs
+        for name in ("source", "target"):
+            if name not in table.columns:
+                raise VHEError(f"the table of links has no column {name!r}: rename its columns")
+        return table["source"].tolist(), table["target"].tolist()
     try:
-        listed = list(pairs)
-        if any(isinstance(pair, str) for pair in listed):
-            raise TypeError
-        return [a for a, _ in listed], [b for _, b in listed]
+        return _columns(pairs)
     except (TypeError, ValueError):
-        raise VHEError("pairs must be a list of pairs of ids, such as [('a', 'b')]") from None
+        raise VHEError(
+            "pairs must be a list, array or table of pairs of ids, such as [('a', 'b')], "
+            f"not {shown(pairs)}"
+        ) from None
+
+
+def _columns(pairs: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Both columns of rows of two values; TypeError or ValueError for anything else."""
+    rows = pairs.tolist() if isinstance(pairs, np.ndarray) else list(pairs)
+    if any(isinstance(row, str) for row in rows):
+        raise TypeError
+    return [a for a, _ in rows], [b for _, b in rows]
+
+
+def new_vertices(
+    vertices: Vertices,
+) -> tuple[dict[Hashable, str], dict[Hashable, Hashable | None] | None]:
+    """The texts of new vertices, and the labels where a table has them, by id."""
+    labels = None
+    if hasattr(vertices, "columns"):
+        import pandas
+
+        table: Any = vertices
+        for name in ("id", "text"):
+            if name not in table.columns:
+                raise VHEError(f"the table of vertices has no column {name!r}: rename its columns")
+        ids, texts = table["id"].tolist(), table["text"].tolist()
+        if "label" in table.columns:
+            found = (None if pandas.isna(label) else label for label in table["label"].tolist())
+            labels = dict(zip(ids, found, strict=True))
+    elif isinstance(vertices, Mapping):
+        ids, texts = list(vertices), list(vertices.values())
+    else:
+        try:
+            ids, texts = _columns(vertices)
+        except (TypeError, ValueError):
+            raise VHEError(
+                "texts must be a dict of ids and texts, a list of pairs (id, text) or a table with "
+                f"the columns id and text, not {shown(vertices)}"
+            ) from None
+    id_positions(ids)  # raises unless ids are hashable and distinct
+    return dict(zip(ids, texts, strict=True)), labels
 
 
 def _checked_k(k: object) -> int:

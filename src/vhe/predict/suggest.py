@@ -1,26 +1,32 @@
 """Search by score: nearest vertices of a vector, and likeliest partners of all vertices.
 
-Exact where that is fast. For many vertices, candidates come from an approximate index (the extra
-`search`) and are then ranked exactly.
+Up to `EXACT_UP_TO` vertices, all pairs are scored. Beyond, candidates are collected and then scored
+exactly: the nearest vertices at each scale (an index, the extra `search`), vertices that share rare
+words, vertices with common neighbours, and the vertices with most links.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vhe.runtime.arrays import unit_rows
+from vhe.predict.link_posterior import LinkPosterior
+from vhe.predict.pair_features import VertexRows
 
-EXACT_UP_TO = 20_000  # vertices; up to here all are compared with all
+EXACT_UP_TO = 8_000  # vertices
 SCORES_AT_ONCE = 2**22  # entries of the largest score matrix held at a time
-SPARE = 32  # additional candidates; a vertex with more links is compared with all vertices
+NEAREST = 64  # candidates per scale, beside the number that is asked for
+OTHERS = 16  # candidates per vertex from words, neighbours and degrees each
+RARE = 100  # vertices of a word, or links of a neighbour, beyond which it is not followed
 
 Vectors = NDArray[np.float32]
 Vertices = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 def nearest(rows: Vectors, vector: Vectors, k: int) -> tuple[Vertices, Vectors]:
@@ -31,90 +37,97 @@ def nearest(rows: Vectors, vector: Vectors, k: int) -> tuple[Vertices, Vectors]:
     return best, cosine[best]
 
 
-def partners(
-    rows: Vectors, links: Vertices, k: int, degree_bias: Vectors | None = None
-) -> tuple[Vertices, Vectors]:
+def partners(posterior: LinkPosterior, rows: VertexRows, k: int) -> tuple[Vertices, Floats]:
     """The likeliest partners of each vertex among those it is not linked with, best first.
-
-    Parameters
-    ----------
-    rows : (n, d) embeddings
-    links : (m, 2)
-    degree_bias : (n,) added to the cosine in the score of a vertex's pairs; None: nothing
 
     Returns
     -------
     partner (n, k), -1 where there are no more, and score (n, k), -inf there
     """
     n = len(rows)
-    everything = np.arange(n)
-    bias = np.zeros(n, dtype=np.float32) if degree_bias is None else degree_bias
+    k = max(min(k, n - 1), 0)
     if n <= EXACT_UP_TO or k < 1 or not _index_is_installed():
-        return exact_partners(rows, links, k, everything, bias)
-    many_links = np.bincount(links.ravel(), minlength=n) > SPARE
-    partner, score = _index_partners(rows, links, k, bias)
-    exact = exact_partners(rows, links, k, everything[many_links], bias)
-    partner[many_links], score[many_links] = exact
+        return exact_partners(posterior, rows, k, np.arange(n))
+    found = list(_candidates(posterior, rows, k))
+    partner = np.empty((n, k), dtype=np.int64)
+    score = np.empty((n, k))
+    step = max(SCORES_AT_ONCE // (8 * sum(table.shape[1] for table in found)), 1)
+    for start in range(0, n, step):
+        block = np.arange(start, min(start + step, n))
+        candidates = np.sort(np.concatenate([table[block] for table in found], axis=1), axis=1)
+        wrong = (candidates < 0) | (candidates == block[:, None])
+        wrong[:, 1:] |= candidates[:, 1:] == candidates[:, :-1]
+        i, position = np.nonzero(~wrong)
+        j = candidates[i, position]
+        scores = np.full(candidates.shape, -np.inf)
+        scores[i, position] = posterior.log_odds(rows, block[i], j)
+        linked = np.asarray(rows.adjacency[block[i], j]).ravel() > 0
+        scores[i[linked], position[linked]] = -np.inf
+        partner[block], score[block] = _ranked(candidates, scores, k)
     return partner, score
 
 
 def exact_partners(
-    rows: Vectors, links: Vertices, k: int, queries: Vertices, degree_bias: Vectors
-) -> tuple[Vertices, Vectors]:
+    posterior: LinkPosterior, rows: VertexRows, k: int, queries: Vertices
+) -> tuple[Vertices, Floats]:
     """The partners of some vertices, each compared with all vertices: (len(queries), k)."""
     n = len(rows)
     k = max(min(k, n - 1), 0)
-    unit = unit_rows(np.asarray(rows, dtype=np.float32))
-    ends = np.concatenate([links, links[:, ::-1]])
-    adjacency = sparse.csr_array((np.ones(len(ends), bool), ends.T), shape=(n, n))
     partner = np.full((len(queries), k), -1, dtype=np.int64)
-    score = np.full((len(queries), k), -np.inf, dtype=np.float32)
+    score = np.full((len(queries), k), -np.inf)
     step = max(SCORES_AT_ONCE // max(n, 1), 1)
     for start in range(0, len(queries) if k else 0, step):
         part = slice(start, start + step)
         block = queries[part]
-        scores = unit[block] @ unit.T + degree_bias + degree_bias[block, None]  # (b, n)
+        scores = posterior.log_odds_matrix(rows.take(block), rows)  # (b, n)
         scores[np.arange(len(block)), block] = -np.inf
-        scores[adjacency[block].nonzero()] = -np.inf
+        scores[rows.adjacency[block].nonzero()] = -np.inf
         best = np.argpartition(-scores, k - 1, axis=1)[:, :k]
         partner[part], score[part] = _ranked(best, np.take_along_axis(scores, best, axis=1), k)
     return partner, score
 
 
-def _index_partners(
-    rows: Vectors, links: Vertices, k: int, degree_bias: Vectors
-) -> tuple[Vertices, Vectors]:
-    """Partners whose candidates come from an HNSW index.
+def _candidates(posterior: LinkPosterior, rows: VertexRows, k: int) -> Iterator[Vertices]:
+    """Tables (n, c) of vertices that may be likely partners, -1 where there are fewer."""
+    names, n = posterior.names, len(rows)
+    for name in rows.scales:
+        if name in names:
+            yield _nearest_in_index(rows.scales[name], min(k + NEAREST, n))
+    if "words" in names:
+        rare = np.bincount(rows.words.indices, minlength=rows.words.shape[1]) <= RARE
+        words = rows.words[:, rare]
+        yield _largest_products(words, words.T.tocsr())
+    if {"neighbours", "structure"} & set(names):
+        few = sparse.diags_array((rows.degree <= RARE) * rows.neighbour_weight)
+        yield _largest_products(sparse.csr_array(rows.adjacency @ few), rows.adjacency)
+    if posterior.weights.get("degree", 0) > 0:
+        yield np.tile(np.argsort(-rows.degree, kind="stable")[:OTHERS], (n, 1))
 
-    Two more dimensions turn the score into a cosine: (u, p, r) · (v, 1, 0) = u · v + p, with r such
-    that all indexed rows have the same length (Bachrach et al. 2014).
-    """
+
+def _nearest_in_index(unit: Vectors, count: int) -> Vertices:
     from usearch.index import Index
 
-    n, d = rows.shape
-    unit = unit_rows(np.asarray(rows, dtype=np.float32))
-    length = (unit**2).sum(axis=1) + degree_bias**2
-    rest = np.sqrt(length.max() - length)
     # 8 bits per dimension suffice for candidates, and are twice as fast as 16
-    index = Index(ndim=d + 2, metric="cos", dtype="i8", expansion_add=64, expansion_search=64)
-    index.add(np.arange(n), np.column_stack([unit, degree_bias, rest]))
-    queries = np.column_stack([unit, np.ones(n, np.float32), np.zeros(n, np.float32)])
-    linked = np.sort(np.concatenate([links @ [n, 1], links @ [1, n]]))
-    count = min(k + 1 + SPARE, n)  # includes the vertex itself and its links, removed below
-    partner = np.empty((n, k), dtype=np.int64)
-    score = np.empty((n, k), dtype=np.float32)
-    for start in range(0, n, step := max(SCORES_AT_ONCE // (count * d), 1) * 8):
-        block = np.arange(start, min(start + step, n))
-        found = index.search(queries[block], count).keys.astype(np.int64).reshape(len(block), -1)
-        scores = np.einsum("bd,bcd->bc", unit[block], unit[found])
-        scores += degree_bias[found] + degree_bias[block, None]
-        excluded = np.isin(block[:, None] * n + found, linked) | (found == block[:, None])
-        scores[excluded] = -np.inf
-        partner[block], score[block] = _ranked(found, scores, k)
-    return partner, score
+    index = Index(ndim=unit.shape[1], metric="cos", dtype="i8")
+    index.add(np.arange(len(unit)), unit)
+    found: Vertices = index.search(unit, count).keys.astype(np.int64)
+    return found.reshape(len(unit), -1)
 
 
-def _ranked(candidates: Vertices, scores: Vectors, k: int) -> tuple[Vertices, Vectors]:
+def _largest_products(left: sparse.csr_array, right: sparse.csr_array) -> Vertices:
+    """For each row of ``left @ right`` the columns of its `OTHERS` largest entries."""
+    best = np.full((left.shape[0], OTHERS), -1, dtype=np.int64)
+    for start in range(0, left.shape[0], step := 4096):
+        product = sparse.csr_array(left[start : start + step] @ right)
+        row = np.repeat(np.arange(product.shape[0]), np.diff(product.indptr))
+        order = np.lexsort((-product.data, row))
+        rank = np.arange(len(order)) - product.indptr[row[order]]
+        kept = rank < OTHERS
+        best[start + row[order][kept], rank[kept]] = product.indices[order][kept]
+    return best
+
+
+def _ranked(candidates: Vertices, scores: Floats, k: int) -> tuple[Vertices, Floats]:
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     scores = np.take_along_axis(scores, order, axis=1)
     chosen = np.take_along_axis(candidates, order, axis=1)

@@ -17,11 +17,13 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vhe.errors import VHEError
 from vhe.runtime.files import physical_memory
@@ -29,8 +31,9 @@ from vhe.runtime.messages import counted, listed
 from vhe.storage.locks import folder_lock
 
 FORMAT = 2
+DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}  # of arrays
 MANIFEST = "MANIFEST.json"
-MAX_NAME = 60  # characters of a file name in a folder
+FILE_NAME = re.compile(r"[\w-][\w.-]{0,59}")  # of a file in a folder
 MAX_MANIFEST = 1 << 20  # bytes
 WRITER_TIMEOUT = 10.0  # seconds for which a reader waits while the folder is being replaced
 WRITING = "writing"  # purpose of the lock
@@ -47,46 +50,39 @@ def write_folder(folder: Path, files: Mapping[str, Content], kind: str) -> None:
     `restore_interrupted_write`. A large file is given as a function that writes it to a path.
     """
     folder = Path(os.path.realpath(folder))  # a symbolic link to a folder remains a link
+    temporary, previous = _temporary(folder), _previous(folder)
     with folder_lock(folder, WRITING):
         _refuse_foreign_content(folder)
-        _remove_leftovers(folder)
-        _write_locked(folder, files, kind)
-
-
-def _write_locked(folder: Path, files: Mapping[str, Content], kind: str) -> None:
-    temporary, previous = _temporary(folder), _previous(folder)
-    try:
-        temporary.mkdir(parents=True)
-        entries = {name: _write_file(temporary / name, files[name]) for name in sorted(files)}
-        manifest = {"format": FORMAT, "kind": kind, "files": entries}
-        _write_file(temporary / MANIFEST, json_bytes(manifest))
-        _sync_folder(temporary)
-        if os.path.exists(folder):
+        for path in _leftovers(folder):
+            shutil.rmtree(path, ignore_errors=True)
+        try:
+            temporary.mkdir()
+            entries = {name: _write_file(temporary / name, files[name]) for name in sorted(files)}
+            manifest = {"format": FORMAT, "kind": kind, "files": entries}
+            _write_file(temporary / MANIFEST, json_bytes(manifest))
+            _sync_folder(temporary)
+            if os.path.exists(folder):
+                folder.rename(previous)
+            temporary.rename(folder)
+            _sync_folder(folder.parent)
             shutil.rmtree(previous, ignore_errors=True)
-            folder.rename(previous)
-        temporary.rename(folder)
-        _sync_folder(folder.parent)
-        shutil.rmtree(previous, ignore_errors=True)
-    except OSError as error:
-        _rename_back(folder)
-        raise VHEError(
-            f"{folder}: the folder cannot be written ({error.strerror or error}); "
-            "its previous content is unchanged"
-        ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        except OSError as error:
+            _rename_back(folder)
+            raise VHEError(
+                f"{folder}: the folder cannot be written ({error.strerror or error}); "
+                "its previous content is unchanged"
+            ) from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write_file(path: Path, content: Content) -> Entry:
     """Write and flush a file; return its entry in the manifest."""
     if isinstance(content, bytes):
-        with open(path, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    content(path)
-    with open(path, "rb") as file:
+        path.write_bytes(content)
+    else:
+        content(path)
+    with open(path, "rb+") as file:
         os.fsync(file.fileno())
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": os.fstat(file.fileno()).st_size, "sha256": digest}
@@ -99,23 +95,21 @@ def check_replaceable(folder: Path) -> None:
     a mount point, a name that is too long or foreign files are found before the work, not after.
     """
     folder = restore_interrupted_write(folder)
+    probe = _temporary(folder)
     with folder_lock(folder, WRITING):
         _refuse_foreign_content(folder)
-        probe = _temporary(folder)
         try:
             probe.mkdir()
-            if not os.path.exists(folder):
+            if os.path.exists(folder):
+                # A folder cannot be renamed to the name of one that is not empty. Whatever forbids
+                # renaming this folder at all (a mount point, missing rights) is reported first.
+                (probe / MANIFEST).touch()
+                folder.rename(probe)
+            else:
                 probe.rename(folder)
                 folder.rename(probe)
-                return
-            (probe / MANIFEST).touch()
-            # A folder cannot be renamed to the name of one that is not empty. Whatever forbids
-            # renaming this folder at all (a mount point, missing rights) is reported first.
-            with contextlib.suppress(FileExistsError):
-                folder.rename(probe)
-                probe.rename(folder)
         except OSError as error:
-            if error.errno == errno.ENOTEMPTY:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 return
             reason = error.strerror or str(error)
             if error.errno == errno.EBUSY:
@@ -127,107 +121,81 @@ def check_replaceable(folder: Path) -> None:
             shutil.rmtree(probe, ignore_errors=True)
 
 
+@dataclass(frozen=True)
 class Folder:
     """The files of a folder as one `write_folder` wrote them, each verified when it is accessed.
 
     All files are open, so that they stay available, and consistent with each other, if the folder
-    is replaced. Close it, or use it in a with block.
+    is replaced.
     """
 
-    def __init__(self, folder: Path, kind: str) -> None:
-        self.folder = folder
-        self._files: dict[str, BufferedReader] = {}
-        self._verified: set[str] = set()
-        try:
-            self._entries = self._open(kind)
-        except BaseException:
-            self.close()
-            raise
-
-    def _open(self, kind: str) -> dict[str, Entry]:
-        folder = self.folder
-        if not os.path.isdir(folder):
-            raise VHEError(f"{folder}: no such {kind} folder")
-        manifest = _open_regular(folder / MANIFEST)
-        if manifest is None:
-            raise VHEError(f"{folder}: not a {kind} folder: it has no {MANIFEST}")
-        with manifest:
-            raw = manifest.read(MAX_MANIFEST + 1)
-        entries = _checked_manifest(folder, raw, kind)
-        for name, entry in entries.items():
-            path = folder / name
-            file = _open_regular(path)
-            if file is None:
-                raise VHEError(
-                    f"{path}: this file of the folder is missing; restore a copy or fit again"
-                )
-            self._files[name] = file
-            if os.fstat(file.fileno()).st_size != entry["bytes"]:
-                raise _changed(path)
-        return entries
+    folder: Path
+    files: dict[str, BufferedReader]
+    entries: dict[str, Entry]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
+        return iter(self.files)
 
     def read(self, name: str) -> bytes:
         """Return the content of a file."""
-        file = self._file(name)
-        with _readable(self.folder / name):
-            file.seek(0)
-            data = file.read(self._entries[name]["bytes"] + 1)
-        self._verify(name, len(data), hashlib.sha256(data).hexdigest())
-        return data
+        with self._rewound(name) as file:
+            data = file.read(self.entries[name]["bytes"] + 1)
+            self._verify(name, hashlib.sha256(data).hexdigest())
+            return data
 
     def path(self, name: str) -> Path:
         """Return a path at which a file can be opened or mapped while this folder is open."""
-        file = self._file(name)
-        if name not in self._verified:
-            with _readable(self.folder / name):
-                file.seek(0)
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-                self._verify(name, os.fstat(file.fileno()).st_size, digest)
-            self._verified.add(name)
-        # by its descriptor (Linux): the same file even if the folder is replaced
-        descriptor = Path(f"/proc/self/fd/{file.fileno()}")
-        return descriptor if descriptor.exists() else self.folder / name
+        with self._rewound(name) as file:
+            self._verify(name, hashlib.file_digest(file, "sha256").hexdigest())
+            # by its descriptor (Linux): the same file even if the folder is replaced
+            descriptor = Path(f"/proc/self/fd/{file.fileno()}")
+            return descriptor if descriptor.exists() else self.folder / name
 
-    def _file(self, name: str) -> BufferedReader:
-        if name not in self._files:
+    @contextlib.contextmanager
+    def _rewound(self, name: str) -> Iterator[BufferedReader]:
+        if name not in self.files:
             raise VHEError(f"{self.folder}: the folder has no {name}; restore a copy or fit again")
-        return self._files[name]
+        with _readable(self.folder / name):
+            self.files[name].seek(0)
+            yield self.files[name]
 
-    def _verify(self, name: str, size: int, digest: str) -> None:
-        entry = self._entries[name]
-        if (size, digest) != (entry["bytes"], entry["sha256"]):
+    def _verify(self, name: str, digest: str) -> None:
+        if digest != self.entries[name]["sha256"]:
             raise _changed(self.folder / name)
 
 
-def open_folder(folder: Path, kind: str) -> Folder:
-    """Open a folder for reading; wait for a writer that is just replacing it."""
+@contextlib.contextmanager
+def open_folder(folder: Path, kind: str) -> Iterator[Folder]:
+    """Open a folder for reading in a with block; wait for a writer that is just replacing it."""
     deadline = time.monotonic() + WRITER_TIMEOUT
     while True:
         folder = restore_interrupted_write(folder)
         before = _identity(folder)
-        try:
-            opened = Folder(folder, kind)
-        except VHEError:
-            replaced = _identity(restore_interrupted_write(folder)) != before
-            if not replaced or time.monotonic() > deadline:
-                raise
-            continue
-        if _identity(folder) == before:  # otherwise the files may be of two writes
-            return opened
-        opened.close()
+        with contextlib.ExitStack() as stack:
+            try:
+                entries = _checked_manifest(folder, kind)
+                files = {
+                    name: _open_listed(folder / name, entries[name], stack) for name in entries
+                }
+            except VHEError:
+                replaced = _identity(restore_interrupted_write(folder)) != before
+                if not replaced or time.monotonic() > deadline:
+                    raise
+                continue
+            if _identity(folder) == before:  # otherwise the files may be of two writes
+                yield Folder(folder, files, entries)
+                return
+
+
+def _open_listed(path: Path, entry: Entry, stack: contextlib.ExitStack) -> BufferedReader:
+    """Open a file that the manifest lists, until the stack is closed."""
+    file = _open_regular(path)
+    if file is None:
+        raise VHEError(f"{path}: this file of the folder is missing; restore a copy or fit again")
+    stack.enter_context(file)
+    if os.fstat(file.fileno()).st_size != entry["bytes"]:
+        raise _changed(path)
+    return file
 
 
 def read_folder(folder: Path, kind: str) -> dict[str, bytes]:
@@ -239,14 +207,10 @@ def read_folder(folder: Path, kind: str) -> dict[str, bytes]:
 def restore_interrupted_write(folder: Path) -> Path:
     """Rename a folder back if its writer was killed between its two renames; return its path."""
     folder = Path(os.path.realpath(folder))
-    previous = _previous(folder) / MANIFEST
-    deadline = time.monotonic() + WRITER_TIMEOUT
-    while not os.path.exists(folder) and os.path.exists(previous) and time.monotonic() < deadline:
-        try:
-            with folder_lock(folder, WRITING):
-                _rename_back(folder)
-        except VHEError:  # a writer is at this moment between its renames
-            time.sleep(0.01)
+    if not os.path.exists(folder) and os.path.exists(_previous(folder) / MANIFEST):
+        # waits for a writer that is at this moment between its renames
+        with contextlib.suppress(VHEError), folder_lock(folder, WRITING, WRITER_TIMEOUT):
+            _rename_back(folder)
     return folder
 
 
@@ -258,6 +222,25 @@ def discard(folder: Path) -> None:
         _refuse_foreign_content(folder)
         folder.rename(temporary)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """List the folders that killed writers of ``folder`` left next to it.
+
+    The next writer deletes them. The list is empty while another process writes the folder.
+    """
+    with contextlib.suppress(VHEError), folder_lock(folder, WRITING):
+        return _leftovers(Path(os.path.realpath(folder)))
+    return []
+
+
+def _leftovers(folder: Path) -> list[Path]:
+    """List the folders of killed writers; the caller holds the lock."""
+    temporary = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}\.part")
+    with _readable(folder.parent):
+        found = [path for path in folder.parent.iterdir() if temporary.fullmatch(path.name)]
+    previous = _previous(folder)
+    return found + [previous] * (os.path.exists(folder) and os.path.exists(previous))
 
 
 def _rename_back(folder: Path) -> None:
@@ -284,15 +267,6 @@ def _previous(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.previous")
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Delete the temporary folders of killed writers; the caller holds the lock."""
-    temporary = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{8}}\.part")
-    with contextlib.suppress(OSError):
-        for path in folder.parent.iterdir():
-            if temporary.fullmatch(path.name):
-                shutil.rmtree(path, ignore_errors=True)
-
-
 def _refuse_foreign_content(folder: Path) -> None:
     """Allow a new path, an empty folder, or a folder of which the manifest lists every file."""
     with _readable(folder):
@@ -300,22 +274,17 @@ def _refuse_foreign_content(folder: Path) -> None:
             return
         if not os.path.isdir(folder):
             raise VHEError(f"{folder}: this is a file; choose a new or an empty folder")
-        found = {path.name: path for path in folder.iterdir()}
+        found = sorted(folder.iterdir())
     if not found:
         return
-    manifest = _open_regular(folder / MANIFEST)
+    manifest = _read_manifest(folder)
     if manifest is None:
         raise VHEError(
-            f"{folder}: contains other files ({listed(sorted(found))}); choose a new or an empty "
-            "folder"
+            f"{folder}: contains other files ({listed(path.name for path in found)}); choose a new "
+            "or an empty folder"
         )
-    with manifest:
-        files = _parsed_manifest(folder, manifest.read(MAX_MANIFEST + 1))["files"]
-    foreign = sorted(
-        name
-        for name, path in found.items()
-        if name != MANIFEST and (name not in files or path.is_dir())
-    )
+    own = {MANIFEST, *manifest["files"]}
+    foreign = [path.name for path in found if path.name not in own or path.is_dir()]
     if foreign:
         raise VHEError(
             f"{folder}: contains {counted(len(foreign), 'file or folder', 'files or folders')} "
@@ -323,38 +292,44 @@ def _refuse_foreign_content(folder: Path) -> None:
         )
 
 
-def _parsed_manifest(folder: Path, raw: bytes) -> dict[str, Any]:
-    """Return a manifest after a check of its structure."""
-    damaged = VHEError(
-        f"{folder / MANIFEST}: the manifest is damaged; restore a copy, or delete the folder and "
-        "fit again"
-    )
-    if len(raw) > MAX_MANIFEST:
-        raise damaged
+def _read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of a folder after a check of its structure; None if there is none."""
+    file = _open_regular(folder / MANIFEST)
+    if file is None:
+        return None
+    with file, _readable(folder / MANIFEST):
+        raw = file.read(MAX_MANIFEST + 1)
     try:
-        manifest: dict[str, Any] = json.loads(raw)
+        manifest: dict[str, Any] = json.loads(raw) if len(raw) <= MAX_MANIFEST else {}
         sound = (
-            type(manifest["format"]) is int
+            raw == json_bytes(manifest)  # so that every changed byte is detected
+            and type(manifest["format"]) is int
             and manifest["format"] >= 1
             and isinstance(manifest["kind"], str)
             and all(
-                len(name) <= MAX_NAME
+                FILE_NAME.fullmatch(name)
                 and type(entry["bytes"]) is int
                 and isinstance(entry["sha256"], str)
                 for name, entry in manifest["files"].items()
             )
         )
-        canonical = raw == json_bytes(manifest)  # so that every changed byte is detected
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise damaged from None
-    if not sound or not canonical:
-        raise damaged
+        sound = False
+    if not sound:
+        raise VHEError(
+            f"{folder / MANIFEST}: the manifest is damaged; restore a copy, or delete the folder "
+            "and fit again"
+        )
     return manifest
 
 
-def _checked_manifest(folder: Path, raw: bytes, kind: str) -> dict[str, Entry]:
-    """Return the entries of a manifest of this format and kind whose files are in the folder."""
-    manifest = _parsed_manifest(folder, raw)
+def _checked_manifest(folder: Path, kind: str) -> dict[str, Entry]:
+    """Return the entries of the manifest of a folder of this kind and format."""
+    if not os.path.isdir(folder):
+        raise VHEError(f"{folder}: no such {kind} folder")
+    manifest = _read_manifest(folder)
+    if manifest is None:
+        raise VHEError(f"{folder}: not a {kind} folder: it has no {MANIFEST}")
     if manifest["format"] < FORMAT:
         raise VHEError(
             f"{folder}: written by the first edition of vhe (format {manifest['format']}); "
@@ -368,9 +343,6 @@ def _checked_manifest(folder: Path, raw: bytes, kind: str) -> dict[str, Entry]:
     if manifest["kind"] != kind:
         raise VHEError(f"{folder}: this is a {manifest['kind']} folder, not a {kind} folder")
     files: dict[str, Entry] = manifest["files"]
-    for name in files:
-        if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
-            raise VHEError(f"{folder / MANIFEST}: lists {name!r}, which is outside the folder")
     size = sum(entry["bytes"] for entry in files.values())
     if size > physical_memory():
         raise VHEError(f"{folder}: its files have {size:,} bytes, more than the memory available")
@@ -418,40 +390,45 @@ def json_bytes(value: Any) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(errors="surrogatepass")
 
 
-def tensor_bytes(tensors: Mapping[str, Any]) -> bytes:
-    """Return tensors as safetensors; the same tensors give the same bytes."""
-    from safetensors.torch import save
-
-    return save(_contiguous(tensors))
-
-
-def tensor_file(tensors: Mapping[str, Any]) -> Callable[[Path], None]:
-    """Return a function that writes what `tensor_bytes` returns to a path, without a copy of it."""
+def array_file(arrays: Mapping[str, NDArray[Any]]) -> Callable[[Path], None]:
+    """Return a function that writes arrays as safetensors; the same ones give the same bytes."""
 
     def write(path: Path) -> None:
         from safetensors import SafetensorError
-        from safetensors.torch import save_file
+        from safetensors.numpy import save_file
 
+        ordered = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
         try:
-            save_file(_contiguous(tensors), path)
+            save_file(ordered, path)
         except SafetensorError as error:
             raise OSError(str(error)) from None
 
     return write
 
 
-def _contiguous(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
-
-
-def read_tensors(source: bytes | Path, where: str) -> dict[str, Any]:
-    """Return the tensors in safetensors; those of a path are mapped into memory, not copied."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load, load_file
+def read_arrays(path: Path, where: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays in a file of safetensors, mapped into memory, not copied."""
+    from safetensors import SafetensorError, safe_open
 
     try:
-        return load(source) if isinstance(source, bytes) else load_file(source)
-    except (SafetensorError, OSError, ValueError, OverflowError, KeyError) as error:
+        with safe_open(path, "numpy") as checked:  # checks the sizes and offsets of all arrays
+            names = set(checked.keys())
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(size))
+        found = {}
+        for name in names:
+            entry = header[name]
+            start, end = entry["data_offsets"]
+            dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
+            empty = start == end  # cannot be mapped
+            found[name] = (
+                np.zeros(shape, dtype)
+                if empty
+                else np.memmap(path, dtype, "r", 8 + size + start, shape or (1,)).reshape(shape)
+            )
+        return found
+    except (SafetensorError, OSError, ValueError, OverflowError, KeyError, TypeError) as error:
         raise VHEError(f"{where}: not valid safetensors ({error})") from None
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vhe.config import PairVHEConfig, VHEConfig
 from vhe.data.network import TextNetwork
 from vhe.data.readers.parquet import open_parquet, parquet_columns, readable_parquet
@@ -17,12 +19,13 @@ from vhe.errors import VHEError
 from vhe.runtime.files import physical_memory
 from vhe.runtime.messages import shortened
 from vhe.storage.folder import (
+    Folder,
+    array_file,
     decode_key,
     encode_key,
     json_bytes,
     open_folder,
-    read_tensors,
-    tensor_file,
+    read_arrays,
     write_folder,
 )
 
@@ -40,7 +43,7 @@ class SavedModel:
     Attributes
     ----------
     model : "graph" or "pair"
-    tensors : by name; each table occurs once
+    arrays : by name; each table occurs once
     numbers : single numbers by name, such as the calibration
     """
 
@@ -48,7 +51,7 @@ class SavedModel:
     config: VHEConfig | PairVHEConfig
     network: TextNetwork
     vocabulary: tuple[str, ...]
-    tensors: dict[str, Any]
+    arrays: dict[str, Any]
     numbers: dict[str, float]
     history: list[dict[str, float]]
     result: dict[str, Any]
@@ -73,7 +76,7 @@ def write_model(folder: Path, saved: SavedModel) -> None:
         folder,
         {
             "config.json": json_bytes(about),
-            "weights.safetensors": tensor_file(saved.tensors),
+            "weights.safetensors": array_file(saved.arrays),
             "vocabulary.txt": "".join(f"{word}\n" for word in saved.vocabulary).encode(),
             "vertices.parquet": _parquet(vertices),
             "edges.parquet": _parquet(edges),
@@ -91,21 +94,17 @@ def read_model(folder: Path) -> SavedModel:
             about = json.loads(
                 files.read("config.json"), parse_float=_finite, parse_constant=_finite
             )
-            tensors = read_tensors(
-                files.path("weights.safetensors"), f"{folder}/weights.safetensors"
-            )
-            if not all(bool(v.isfinite().all()) for v in tensors.values()):
+            arrays = read_arrays(files.path("weights.safetensors"), f"{folder}/weights.safetensors")
+            if not all(np.isfinite(v).all() for v in arrays.values()):
                 raise VHEError(f"{folder}: some weights are not finite; fit the model again")
             result = json.loads(files.read("result.json"))
             int(result["seed"])
             return SavedModel(
                 model=about["model"],
                 config=CONFIGS[about["model"]].from_dict(about["config"]),
-                network=_network(
-                    folder, files.read("vertices.parquet"), files.read("edges.parquet"), about
-                ),
+                network=_network(files, about["network"]),
                 vocabulary=tuple(files.read("vocabulary.txt").decode().split("\n")[:-1]),
-                tensors=tensors,
+                arrays=arrays,
                 numbers={name: float(value) for name, value in about["numbers"].items()},
                 history=[json.loads(r) for r in files.read("history.jsonl").decode().splitlines()],
                 result=result,
@@ -124,21 +123,16 @@ def incomplete(folder: Path, error: Exception) -> VHEError:
     return VHEError(f"{folder}: the model folder is incomplete or inconsistent ({reason})")
 
 
-def _network(folder: Path, vertices: bytes, edges: bytes, about: dict[str, Any]) -> TextNetwork:
-    import numpy as np
-
-    table, ends = (
-        _table(vertices, folder / "vertices.parquet"),
-        _table(edges, folder / "edges.parquet"),
-    )
-    if sum(map(len, table["text"])) > physical_memory():  # equal texts are stored once
-        raise VHEError(f"{folder}: its texts are larger than the memory of this machine")
+def _network(files: Folder, about: dict[str, Any]) -> TextNetwork:
+    vertices, edges = _table(files, "vertices.parquet"), _table(files, "edges.parquet")
+    if sum(map(len, vertices["text"])) > physical_memory():  # equal texts are stored once
+        raise VHEError(f"{files.folder}: its texts are larger than the memory of this machine")
     return TextNetwork(
-        [_key(v) for v in table["id"]],
-        table["text"],
-        np.array([ends["source"], ends["target"]], dtype=np.int64).T.reshape(-1, 2),
-        [_key(v) for v in table["label"]] if "label" in table else None,
-        **about["network"],
+        [_key(v) for v in vertices["id"]],
+        vertices["text"],
+        np.array([edges["source"], edges["target"]], dtype=np.int64).T,
+        [_key(v) for v in vertices["label"]] if "label" in vertices else None,
+        **about,
     )
 
 
@@ -166,7 +160,7 @@ def _finite(text: str) -> float:
     return number
 
 
-def _table(data: bytes, path: Path) -> dict[str, list[Any]]:
-    with readable_parquet(str(path)):
-        file = open_parquet(data)
+def _table(files: Folder, name: str) -> dict[str, list[Any]]:
+    with readable_parquet(str(files.folder / name)):
+        file = open_parquet(files.read(name))
         return parquet_columns(file, file.schema_arrow.names)

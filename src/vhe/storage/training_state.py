@@ -22,11 +22,11 @@ from vhe.runtime.messages import shown
 from vhe.storage.folder import (
     Content,
     Folder,
+    array_file,
     check_replaceable,
     json_bytes,
     open_folder,
-    read_tensors,
-    tensor_file,
+    read_arrays,
     write_folder,
 )
 from vhe.storage.locks import folder_lock
@@ -67,7 +67,7 @@ class TrainingCheckpoint:
         """Replace the checkpoint; if that fails, warn once and leave the previous one."""
         content: dict[str, Content] = {
             STATE: json_bytes(self.identity | {"state": asdict(state)}),
-            TENSORS: tensor_file(tensors),
+            TENSORS: array_file({k: v.detach().cpu().numpy() for k, v in tensors.items()}),
         }
         try:
             write_folder(self.folder, content, TRAINING)
@@ -82,42 +82,41 @@ class TrainingCheckpoint:
     def load(self) -> tuple[TrainingState, dict[str, Tensor]]:
         """Return the saved state and tensors after a check that they belong to this run."""
         with open_folder(self.folder, TRAINING) as opened:
-            saved = _saved(opened)
-            self._check_identity(saved)
-            return _state(saved, self.folder), read_tensors(opened.path(TENSORS), str(self.folder))
+            identity, state = _read(opened)
+            self._check_identity(identity)
+            import torch
+
+            found = read_arrays(opened.path(TENSORS), str(self.folder))
+            return state, {name: torch.from_numpy(np.array(v)) for name, v in found.items()}
 
     def _check_identity(self, saved: dict[str, Any]) -> None:
-        folder, own = self.folder, self.identity
-        if saved["model"] != own["model"]:
-            raise VHEError(
-                f"{folder}: the training run there is of a {saved['model']} model, not of a "
-                f"{own['model']} model; resume with --model {saved['model']}, or start again "
-                "without --resume"
-            )
-        before = saved["settings"] | {"seed": saved["seed"]}
-        now = own["settings"] | {"seed": own["seed"]}
+        own = self.identity
+        before, now = (run["settings"] | {"seed": run["seed"]} for run in (saved, own))
         different = [
             f"{name} was {shown(before.get(name))} and is {shown(now.get(name))}"
             for name in {**now, **before}
             if before.get(name) != now.get(name)
         ]
-        if different:
-            raise VHEError(
-                f"{folder}: the training run there has other settings or another seed "
-                f"({', '.join(different[:3])}); resume with the same ones, or start again without "
-                "--resume"
-            )
-        if saved["network"] != own["network"]:
-            raise VHEError(
-                f"{folder}: the training run there is of another network; resume with the same "
-                "network, or start again without --resume"
-            )
+        if saved["model"] != own["model"]:
+            reason = f"is of a {saved['model']} model, not of a {own['model']} model"
+            remedy = f"--model {saved['model']}"
+        elif different:
+            reason = f"has other settings or another seed ({', '.join(different[:3])})"
+            remedy = "the same ones"
+        elif saved["network"] != own["network"]:
+            reason, remedy = "is of another network", "the same network"
+        else:
+            return
+        raise VHEError(
+            f"{self.folder}: the training run there {reason}; resume with {remedy}, or start "
+            "again without --resume"
+        )
 
 
 def seed_of(folder: Path) -> int:
     """Return the seed of the training run in a folder."""
     with open_folder(folder, TRAINING) as opened:
-        return int(_saved(opened)["seed"])
+        return int(_read(opened)[0]["seed"])
 
 
 def network_digest(corpus: Corpus, links: NDArray[np.int64], validation: NDArray[np.int64]) -> str:
@@ -128,28 +127,11 @@ def network_digest(corpus: Corpus, links: NDArray[np.int64], validation: NDArray
     return digest.hexdigest()
 
 
-def _saved(opened: Folder) -> dict[str, Any]:
-    """Return the content of training.json after a check of its types."""
+def _read(opened: Folder) -> tuple[dict[str, Any], TrainingState]:
+    """Return the identity and the state in training.json after a check of their types."""
     try:
-        saved: dict[str, Any] = json.loads(opened.read(STATE))
-        valid = (
-            isinstance(saved["model"], str)
-            and is_integer(saved["seed"])
-            and 0 <= saved["seed"] < 2**32
-            and isinstance(saved["settings"], dict)
-            and isinstance(saved["network"], str)
-        )
-    except (ValueError, KeyError, TypeError, RecursionError):
-        valid = False
-    if not valid:
-        raise _damaged(opened.folder)
-    return saved
-
-
-def _state(saved: dict[str, Any], folder: Path) -> TrainingState:
-    """Return the training state in training.json after a check of its types."""
-    try:
-        state = TrainingState(**saved["state"])
+        identity: dict[str, Any] = json.loads(opened.read(STATE))
+        state = TrainingState(**identity.pop("state"))
         numbers = [
             *([] if state.best_score is None else [state.best_score]),
             state.seconds,
@@ -158,7 +140,12 @@ def _state(saved: dict[str, Any], folder: Path) -> TrainingState:
             *(value for record in state.history for value in record.values()),
         ]
         valid = (
-            is_integer(state.step)
+            isinstance(identity["model"], str)
+            and is_integer(identity["seed"])
+            and 0 <= identity["seed"] < 2**32
+            and isinstance(identity["settings"], dict)
+            and isinstance(identity["network"], str)
+            and is_integer(state.step)
             and is_integer(state.best_step)
             and 0 <= state.best_step <= state.step
             and isinstance(state.stopped, str)
@@ -166,14 +153,11 @@ def _state(saved: dict[str, Any], folder: Path) -> TrainingState:
             and all("step" in record for record in state.history)
             and all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
         )
-    except (KeyError, TypeError, AttributeError, OverflowError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         valid = False
     if not valid:
-        raise _damaged(folder)
-    return state
-
-
-def _damaged(folder: Path) -> VHEError:
-    return VHEError(
-        f"{folder / STATE}: not the state of a training run; start again without --resume"
-    )
+        raise VHEError(
+            f"{opened.folder / STATE}: not the state of a training run; start again without "
+            "--resume"
+        )
+    return identity, state

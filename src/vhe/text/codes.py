@@ -21,15 +21,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from vhe.runtime.arrays import unit_rows
 from vhe.runtime.sparse import csr_tensor, sparse_product
-from vhe.text.lsa import damped_counts
+from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE, damped_counts
 
 if TYPE_CHECKING:
     from vhe.data.text import Corpus
 
-CENTRE_SHARE = 0.5  # share of the centre that is subtracted from a code
-EMPTY_CENTRE, EMPTY_NOISE = 0.25, 0.1  # code of an empty text: share of the centre, random part
+EMPTY_NOISE = 0.1  # random part of the code of an empty text
 
 
 class TextCodes:
@@ -84,12 +82,6 @@ class TextCodes:
     @cached_property
     def _columns(self) -> Tensor:
         return csr_tensor(self.counts.T.tocsr(), self.device)
-
-
-def scaled_codes(corpus: Corpus, words: NDArray[np.float32]) -> NDArray[np.float32]:
-    """√d · u / ‖u‖ of each text, before it is centred; zero for an empty text: (n, d)."""
-    totals = np.asarray(damped_counts(corpus) @ words[1:], dtype=np.float32)
-    return unit_rows(totals) * np.float32(words.shape[1] ** 0.5)
 
 
 def empty_noise(count: int, dim: int) -> Tensor:

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vhe.runtime.arrays import unit_rows
+
 if TYPE_CHECKING:
     from vhe.data.text import Corpus
 
 WORD_SCALE = 0.3  # standard deviation of the entries of word vectors
+CENTRE_SHARE = 0.5  # share of the centre that is subtracted from a text code
+EMPTY_CENTRE = 0.25  # share of the centre in the code of an empty text
 
 
 def word_counts(corpus: Corpus):  # type: ignore[no-untyped-def]
@@ -32,6 +36,21 @@ def damped_counts(corpus: Corpus):  # type: ignore[no-untyped-def]
     return counts
 
 
+def inverse_document_frequency(corpus: Corpus) -> NDArray[np.float32]:
+    """log((1 + n) / (1 + number of texts with the word)) + 1: (V,)."""
+    document_frequency = np.bincount(word_counts(corpus).indices, minlength=len(corpus.vocabulary))
+    return (np.log((1 + len(corpus)) / (1 + document_frequency)) + 1).astype(np.float32)
+
+
+def tfidf_rows(corpus: Corpus, idf: NDArray[np.float32]):  # type: ignore[no-untyped-def]
+    """Damped counts times the inverse document frequency, in rows of unit length: sparse (n, V)."""
+    weighted = damped_counts(corpus)
+    weighted.data *= idf[weighted.indices]
+    norm = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1))).ravel()
+    weighted.data /= np.repeat(np.maximum(norm, 1e-12), np.diff(weighted.indptr)).astype(np.float32)
+    return weighted
+
+
 def lsa_word_vectors(corpus: Corpus, dim: int, seed: int) -> NDArray[np.float32]:
     """Word vectors (V, dim): right singular vectors of TF-IDF times the inverse document frequency.
 
@@ -40,14 +59,9 @@ def lsa_word_vectors(corpus: Corpus, dim: int, seed: int) -> NDArray[np.float32]
     """
     from sklearn.utils.extmath import randomized_svd
 
-    weighted = damped_counts(corpus)
+    idf = inverse_document_frequency(corpus)
+    weighted = tfidf_rows(corpus, idf)
     n, words = weighted.shape
-    document_frequency = np.bincount(weighted.indices, minlength=words)
-    idf = (np.log((1 + n) / (1 + document_frequency)) + 1).astype(np.float32)
-    weighted.data *= idf[weighted.indices]
-    norm = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1))).ravel()
-    repeats = np.diff(weighted.indptr)
-    weighted.data /= np.repeat(np.maximum(norm, 1e-12), repeats).astype(np.float32)
     rank = min(dim, n, words)
     vectors = np.zeros((words, dim), dtype=np.float32)
     if rank:
@@ -69,3 +83,10 @@ def mean_words(corpus: Corpus, vectors: NDArray[np.float32]) -> NDArray[np.float
     totals = np.asarray(word_counts(corpus) @ vectors, dtype=np.float32)
     totals /= np.maximum(corpus.lengths, 1)[:, None].astype(np.float32)
     return totals
+
+
+def scaled_codes(corpus: Corpus, words: NDArray[np.float32]) -> NDArray[np.float32]:
+    """√d · u / ‖u‖ of each text (`vhe.text.codes`), before it is centred; zero for an empty text:
+    (n, d)."""
+    totals = np.asarray(damped_counts(corpus) @ words[1:], dtype=np.float32)
+    return unit_rows(totals) * np.float32(words.shape[1] ** 0.5)

@@ -1,0 +1,372 @@
+"""Fitted models: what is saved, loaded, asked and extended. Nothing here trains, nor imports torch.
+
+`vhe.estimators` adds training. A command that only asks a saved graph model opens it with
+`open_model`, which takes a fraction of a second.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from vhe.data.checks import edge_indices
+from vhe.data.network import TextNetwork
+from vhe.data.text import Corpus
+from vhe.errors import VHEError
+from vhe.graph import attribution, inductive
+from vhe.graph.model import GraphModel, TextNeighbours
+from vhe.predict.explain import Side, make_side
+from vhe.predict.link_posterior import LinkPosterior
+from vhe.predict.pair_features import (
+    GROUPS,
+    LINK_STRENGTHS,
+    Rows,
+    VertexRows,
+    fold_in,
+    neighbour_weights,
+    vertex_rows,
+)
+from vhe.predict.predictor import (
+    InductiveMethod,
+    Pairs,
+    Predictor,
+    TextReading,
+    Vertices,
+    columns,
+    new_vertices,
+)
+from vhe.runtime.arrays import unit_rows
+from vhe.storage.model_folder import SavedModel, incomplete, read_model, write_model
+from vhe.text.lsa import tfidf_rows
+
+Arrays = dict[str, NDArray[Any]]
+Model = TypeVar("Model", bound="FittedModel")
+
+
+class FittedModel(Predictor):
+    """A fitted model of either kind."""
+
+    model_name: ClassVar[str]
+    history_: list[dict[str, float]]
+    seed_: int
+    _idf: Rows  # (V,)
+    _structure: tuple[Rows, Rows]  # factors of the adjacency matrix and their signs
+    _scales: dict[
+        str, Rows
+    ]  # embeddings at other link strengths, where the link posterior uses them
+
+    # --- new vertices
+
+    def add_vertices(
+        self,
+        texts: Vertices,
+        edges: Pairs = (),
+        labels: Mapping[Hashable, Hashable | None] | None = None,
+        *,
+        method: InductiveMethod | None = None,
+    ) -> Self:
+        """Add vertices that were not part of the fit; everything learned stays as it is.
+
+        Parameters
+        ----------
+        texts
+            the text of each new id: a dict, a list of pairs (id, text), or a table with the
+            columns ``id``, ``text`` and, optionally, ``label``
+        edges
+            known links, each with at least one new id, as pairs of ids or as a table with the
+            columns ``source`` and ``target``
+        labels
+            the label of each new id; default: those of the table
+        method
+            for `PairVHE`: "paper" maximises the ELBO over the structure embedding h*, "fast"
+            averages those of linked vertices and nearest texts. `VHE` has "fast" only: the
+            posterior given all other codes. Default: "fast"
+        """
+        self._check_fitted()
+        network = self.network_
+        texts, own_labels = new_vertices(texts)
+        existing = set(network.ids)
+        for vertex in texts:
+            if vertex in existing:
+                raise VHEError(f"duplicate id {vertex!r}: give new vertices new ids")
+        ids = [*network.ids, *texts]
+        rows = edge_indices(ids, *columns(edges), "edge {}".format)
+        old = np.flatnonzero((rows < len(network)).all(axis=1))
+        if len(old):
+            raise VHEError(
+                f"edge {old[0]} links two vertices of the fitted network: fit again to use it"
+            )
+        new_labels = None
+        given = own_labels if labels is None else labels
+        if network.labels is not None or given is not None:
+            given = given or {}
+            known = network.labels or [None] * len(network)
+            new_labels = [*known, *(given.get(vertex) for vertex in texts)]
+        grown = TextNetwork(
+            ids,
+            [*network.texts, *texts.values()],
+            np.concatenate([network.edges, rows]),
+            new_labels,
+            directed=network.directed,
+            name=network.name,
+            notes=network.notes,
+        )
+        corpus = self._encode(list(texts.values()))
+        links = grown.links[(grown.links >= len(network)).any(axis=1)]
+        found = self._embed_new(corpus, links, method)
+        scales = self._new_scales(corpus, links, found.mean)
+        factors, signs = self._structure
+        added = self._new_rows(corpus, links, scales).structure
+        self._extend(found, scales)
+        self._structure = np.concatenate([factors, added]), signs
+        self.network_, self._corpus = grown, self._corpus.joined(corpus)
+        self.__dict__.pop("_rows", None)
+        self.result_ = self.result_ | {"added": self.result_.get("added", 0) + len(texts)}
+        return self
+
+    @cached_property
+    def _rows(self) -> VertexRows:
+        """All vertices, as the link posterior reads them."""
+        scales = {"embedding": self.embedding_} | self._scales
+        words, links = tfidf_rows(self._corpus, self._idf), self.network_.links
+        table = vertex_rows(scales, words, links, (), self.seed_)
+        structure, signs = self._structure
+        return replace(table, structure=structure, signs=signs)
+
+    def _new_rows(
+        self, texts: Corpus, links: NDArray[np.int64], scales: dict[str, Rows]
+    ) -> VertexRows:
+        n, k = len(self.network_), len(texts)
+        ends = np.concatenate([links, links[:, ::-1]])
+        known = ends[(ends[:, 0] >= n) & (ends[:, 1] < n)]
+        ones = np.ones(len(known), dtype=np.float32)
+        adjacency = sparse.csr_array((ones, (known[:, 0] - n, known[:, 1])), shape=(k, n))
+        return VertexRows(
+            {name: unit_rows(rows) for name, rows in scales.items()},
+            tfidf_rows(texts, self._idf),
+            np.bincount(links.ravel(), minlength=n + k)[n:],
+            fold_in(adjacency, *self._structure),
+            self._structure[1],
+            adjacency,
+            neighbour_weights(self.network_.degrees),
+        )
+
+    def _new_scales(self, texts: Corpus, links: NDArray[np.int64], mean: Rows) -> dict[str, Rows]:
+        return {"embedding": mean}
+
+    def _id(self, end: TextReading) -> Hashable:
+        return None if end.vertex is None else self.network_.ids[end.vertex]
+
+    @abstractmethod
+    def _extend(self, found: Any, scales: dict[str, Rows]) -> None:
+        """Append new vertices to the model, ``embedding_``, ``embedding_std_`` and the scales."""
+
+    # --- saving and loading
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model folder, whole or not at all."""
+        self._check_fitted()
+        arrays, numbers = self._state()
+        saved = SavedModel(
+            model=self.model_name,
+            config=self._config,
+            network=self.network_,
+            vocabulary=self.vocabulary_,
+            arrays=arrays | self._link_tables(),
+            numbers=numbers | self._link_numbers(),
+            history=self.history_,
+            result=self.result_,
+        )
+        write_model(Path(folder), saved)
+
+    def _link_tables(self) -> Arrays:
+        structure, signs = self._structure
+        tables: Arrays = {"idf": self._idf, "structure": structure, "structure_signs": signs}
+        tables |= {"tokens": self._corpus.tokens, "offsets": self._corpus.offsets}
+        return tables | {f"scale.{name}": rows for name, rows in self._scales.items()}
+
+    def _link_numbers(self) -> dict[str, float]:
+        weights = {f"link.{k}": v for k, v in self._link_posterior.weights.items()}
+        return weights | {"link.offset": self._link_posterior.offset}
+
+    def _load_link_posterior(self, arrays: Arrays, numbers: dict[str, float]) -> None:
+        link = {k.removeprefix("link."): numbers.pop(k) for k in [*numbers] if k[:5] == "link."}
+        offset = link.pop("offset")
+        self._link_posterior = LinkPosterior(link, offset)
+        known = {name for names in GROUPS.values() for name in names}
+        if not {"embedding"} <= set(link) <= {"embedding", *known}:
+            raise ValueError("unknown features of the link posterior")
+        self._idf = arrays.pop("idf")
+        self._structure = arrays.pop("structure"), arrays.pop("structure_signs")
+        names = [k for k in arrays if k.startswith("scale.")]
+        self._scales = {k.removeprefix("scale."): arrays.pop(k) for k in names}
+        n, shape = len(self.network_), self._structure[0].shape
+        used = set(LINK_STRENGTHS) & set(self._link_posterior.names)
+        tokens, offsets = arrays.pop("tokens"), arrays.pop("offsets")
+        self._corpus = Corpus(tokens, offsets, self.vocabulary_)
+        consistent = (
+            offsets.shape == (n + 1,)
+            and offsets[0] == 0
+            and offsets[-1] == len(tokens)
+            and (np.diff(offsets) >= 0).all()
+            and (not len(tokens) or (tokens.min() >= 1 and tokens.max() <= len(self.vocabulary_)))
+            and self._idf.shape == (len(self.vocabulary_),)
+            and shape == (n, len(self._structure[1]))
+            and set(self._scales) == used
+            and all(len(rows) == n for rows in self._scales.values())
+        )
+        if not consistent:
+            raise ValueError("the tables of the link posterior do not match the network")
+
+    @classmethod
+    def _unfitted(cls, saved: SavedModel) -> Self:
+        return cls()
+
+    @classmethod
+    def _from_saved(cls, saved: SavedModel) -> Self:
+        numbers = saved.numbers
+        loaded = cls._unfitted(saved)
+        loaded.seed_, loaded._config = int(saved.result["seed"]), saved.config
+        loaded.network_ = saved.network
+        loaded._vocabulary = saved.vocabulary
+        loaded._load_link_posterior(saved.arrays, numbers)
+        loaded.history_, loaded.result_ = saved.history, saved.result
+        loaded._load_state(saved.arrays, numbers)
+        n, d = len(saved.network), saved.config.latent_dim
+        shapes = (
+            loaded.embedding_.shape == (n, d)
+            and loaded.embedding_std_.shape in ((n, 1), (n, d))
+            and all(rows.shape == (n, d) for rows in loaded._scales.values())
+        )
+        if not shapes:
+            raise ValueError("the embedding does not match the network")
+        return loaded
+
+    @abstractmethod
+    def _state(self) -> tuple[Arrays, dict[str, float]]:
+        """The tensors and numbers that make up the model."""
+
+    @abstractmethod
+    def _load_state(self, arrays: Arrays, numbers: dict[str, float]) -> None: ...
+
+
+class FittedGraph(FittedModel):
+    """A fitted graph model."""
+
+    model_name = "graph"
+    verbose = False
+    _graph: GraphModel
+
+    def _use(self, model: GraphModel) -> None:
+        self._graph = model
+        self.embedding_ = model.mean
+        self.embedding_std_ = np.sqrt(model.variance)[:, None]
+        self.__dict__.pop("_directions", None)
+
+    @cached_property
+    def _directions(self) -> NDArray[np.float32]:
+        return inductive.text_directions(self._graph, self._corpus)
+
+    def _embed_new(
+        self, texts: Corpus, links: NDArray[np.int64], method: InductiveMethod | None
+    ) -> inductive.InductiveEmbedding:
+        if method not in (None, "fast"):
+            raise VHEError(
+                f"VHE embeds new vertices in closed form: use method 'fast', not {method!r}"
+            )
+        degrees = self.network_.degrees
+        return inductive.embed_new(self._graph, self._directions, degrees, texts, links)
+
+    def _new_scales(self, texts: Corpus, links: NDArray[np.int64], mean: Rows) -> dict[str, Rows]:
+        degrees, scales = self.network_.degrees, {"embedding": mean}
+        for name, rows in self._scales.items():
+            model = replace(self._graph, mean=rows, link_strength=LINK_STRENGTHS[name])
+            found = inductive.embed_new(
+                model, self._directions, degrees, texts, links, text_knn_weight=0.0
+            )
+            scales[name] = found.mean
+        return scales
+
+    def _extend(self, found: inductive.InductiveEmbedding, scales: dict[str, Rows]) -> None:
+        self._use(inductive.extended(self._graph, found))
+        self._scales = {
+            name: np.concatenate([table, scales[name]]) for name, table in self._scales.items()
+        }
+
+    def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
+        graph, codes, shares = self._graph, [], []
+        for end in (a, b):
+            if end.vertex is not None:
+                codes.append(graph.mean[end.vertex])
+                shares.append(float(graph.own_share[end.vertex]))
+            else:
+                new = self._embed_new(self._encode([end.text]), np.zeros((0, 2), np.int64), None)
+                codes.append(new.mean[0])
+                shares.append(float(new.precision[0] / new.diagonal[0]))
+        found = attribution.attribute(
+            graph.words,
+            graph.centre,
+            (a.tokens, b.tokens),
+            (codes[0], codes[1]),
+            (shares[0], shares[1]),
+        )
+        vocabulary = frozenset(self.vocabulary_)
+        return (
+            make_side(self._id(a), a.text, vocabulary, found.source),
+            make_side(self._id(b), b.text, vocabulary, found.target),
+            found.text_score,
+            cosine(codes[0], codes[1]),
+        )
+
+    def _state(self) -> tuple[Arrays, dict[str, float]]:
+        graph = self._graph
+        names = ("words", "centre", "mean", "variance", "precision", "diagonal")
+        arrays = {name: getattr(graph, name) for name in names}
+        arrays |= {f"neighbours.{k}": v for k, v in vars(graph.neighbours).items()}
+        numbers = ("link_strength", "text_knn_weight", "mean_log_length")
+        return arrays, {name: getattr(graph, name) for name in numbers}
+
+    def _load_state(self, arrays: Arrays, numbers: dict[str, float]) -> None:
+        neighbours = TextNeighbours(
+            *(arrays.pop(f"neighbours.{f.name}") for f in fields(TextNeighbours))
+        )
+        graph = GraphModel(**arrays, **numbers, neighbours=neighbours)  # type: ignore[arg-type]
+        n, d = graph.mean.shape
+        consistent = (
+            graph.words.shape == (len(self.vocabulary_) + 1, d)
+            and graph.centre.shape == (d,)
+            and graph.variance.shape == graph.precision.shape == graph.diagonal.shape == (n,)
+            and neighbours.pairs.shape == (len(neighbours.cosines), 2)
+        )
+        if not consistent:
+            raise ValueError("the tables do not match each other")
+        self._use(graph)
+
+
+def open_model(folder: str | Path) -> FittedGraph | None:
+    """Open the model folder of a graph model for questions; None for a pair model."""
+    saved = read_model(Path(folder))
+    return checked(FittedGraph, saved, Path(folder)) if saved.model == "graph" else None
+
+
+def checked(cls: type[Model], saved: SavedModel, folder: Path) -> Model:
+    """A model from what its folder holds."""
+    try:
+        return cls._from_saved(saved)
+    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        if isinstance(error, VHEError):
+            raise
+        raise incomplete(folder, error) from None
+
+
+def cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    length = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / length if length else 0.0

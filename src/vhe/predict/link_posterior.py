@@ -1,0 +1,210 @@
+"""The link posterior π_ij: the probability of a link given everything known of the pair.
+
+    π_ij = sigmoid(offset + Σ_k w_k f_k(i, j)),    f the features of `pair_features.py`
+
+The paper has this quantity as a part of its objective. Here it is a logistic regression, fitted to
+validation links, which neither the word vectors nor the codes have read, and to random unlinked
+pairs of their ends. It minimises the sum of
+
+    the log-loss of telling links from unlinked pairs, in a balanced sample,
+    half of the log-loss of choosing the partner of an end among its unlinked pairs, and
+    a ridge penalty on all weights except that of the embedding:
+
+the first decides probabilities and AUC, the second the top of the ranking. Weights are not negative
+(except those of the degrees): likeness never speaks against a link. That of the embedding is always
+positive, and where validation links are few, the penalty leaves it alone. A last logistic
+regression on the sum of the features (Platt 1999) calibrates the probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vhe.data.sampling import random_stream
+from vhe.data.splits import NonNeighbourSampler
+from vhe.predict.calibration import ReliabilityCurve, fit_platt, reliability_curve, sigmoid
+from vhe.predict.pair_features import Floats, Links, VertexRows, crossed, paired
+
+MOST_LINKS = 512
+NEGATIVES = 20  # unlinked pairs of each end of a link
+FOLDS = 3  # parts of the held-out links that are masked in turn
+MANY_LINKS = 20_000
+RIDGE = 30.0  # where links are many; it is doubled at `FEW_LINKS`
+FEW_LINKS = 100
+EMBEDDING_RIDGE = 0.3
+CHOICE_SHARE = 0.5  # weight of choosing the partner of an end
+LEAST_SPREAD = 0.05  # standard deviation below which a feature is taken to be constant
+LEAST_WEIGHT = 0.02  # of the standardised embedding, which ranks pairs whatever few links say
+ANY_SIGN = ("degree", "isolated")
+SLOPES = 0.1, 4.0  # limits of the calibration, which changes the scale of scores that fit already
+PAIRS_AT_ONCE = 2**15  # keeps the gathered rows of long lists of pairs small
+
+Vertices = NDArray[np.int64]
+# rows of some vertices, computed without some of the held-out links (row numbers)
+MaskedRows = Callable[[Vertices, Vertices], VertexRows]
+
+
+@dataclass(frozen=True)
+class LinkPosterior:
+    """The weight of each feature, and the offset."""
+
+    weights: dict[str, float]
+    offset: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features that count."""
+        return tuple(name for name, weight in self.weights.items() if weight)
+
+    def log_odds(self, rows: VertexRows, sources: Vertices, targets: Vertices) -> Floats:
+        """Of pairs of vertices, in a balanced sample: (m,)."""
+        scores = np.full(len(sources), self.offset)
+        for start in range(0, len(sources), PAIRS_AT_ONCE):
+            part = slice(start, start + PAIRS_AT_ONCE)
+            ends = rows.take(sources[part]), rows.take(targets[part])
+            for name, values in paired(*ends, self.names):
+                scores[part] += self.weights[name] * values
+        return scores
+
+    def log_odds_matrix(self, sources: VertexRows, targets: VertexRows) -> Floats:
+        """Of each source with each target: (len(sources), len(targets))."""
+        scores = np.full((len(sources), len(targets)), self.offset)
+        for name, values in crossed(sources, targets, self.names):
+            scores += self.weights[name] * values
+        return scores
+
+    def parts(self, a: VertexRows, b: VertexRows) -> dict[str, float]:
+        """What each feature adds to the log odds of one pair (rows of one vertex each)."""
+        return {name: self.weights[name] * float(v[0]) for name, v in paired(a, b, self.names)}
+
+
+def at_density(probability: Floats, density: float) -> Floats:
+    """The probability where ``density`` of all pairs are linked, from that in a balanced sample."""
+    linked = probability * density
+    return linked / (linked + (1 - probability) * (1 - density))
+
+
+def fit_link_posterior(
+    rows: MaskedRows, held_out: Links, links: Links, names: tuple[str, ...], n: int, seed: int
+) -> tuple[LinkPosterior, ReliabilityCurve]:
+    """Fit the posterior to held-out links (m, 2) and to random unlinked pairs of their ends.
+
+    The reliability curve is cross-fitted: each half of the links is judged by a fit to the other.
+
+    Parameters
+    ----------
+    rows : called with the row numbers of some held-out links, which it must mask, and with vertices
+    links : all links of the network
+    names : features, the first of which is the embedding
+    n : number of vertices
+    """
+    samples = list(_samples(rows, held_out, links, names, n, seed))
+    if not samples:  # a complete graph has no unlinked pairs
+        alone = {name: float(name == names[0]) for name in names}
+        return LinkPosterior(alone, 0.0), reliability_curve(np.array([0.5]), np.array([1]))
+    features = np.concatenate([found for found, _ in samples])
+    number = np.concatenate([link for _, link in samples])
+    predicted = np.empty(features.shape[:2])
+    for own in (number % 2 == 0, number % 2 == 1):
+        if own.any():
+            other = own if own.all() else ~own
+            found = _fit(features[other], names)
+            weights = np.array([found.weights[name] for name in names])
+            predicted[own] = sigmoid(features[own] @ weights + found.offset)
+    linked = _first(predicted.shape)
+    curve = reliability_curve(predicted.ravel(), linked.ravel(), weights=_balanced(linked).ravel())
+    return _fit(features, names), curve
+
+
+def _samples(
+    rows: MaskedRows, held_out: Links, links: Links, names: tuple[str, ...], n: int, seed: int
+) -> Iterator[tuple[Floats, Vertices]]:
+    """Features (q, 1 + NEGATIVES, F) of ends of links: with the partner, then with others.
+
+    Also the row number of the link of each end, (q,). An end that is linked with all other vertices
+    is left out.
+    """
+    sample = random_stream(seed, 8).permutation(len(held_out))[:MOST_LINKS]
+    unlinked = NonNeighbourSampler(links, n)
+    # masking all at once changes little where they are few of many links
+    folds = FOLDS if len(links) < MANY_LINKS else 1
+    for fold, chosen in enumerate(np.array_split(sample, folds)):
+        number = np.repeat(chosen, 2)
+        ends = held_out[number]
+        ends[1::2] = ends[1::2, ::-1]
+        full = unlinked.count[ends[:, 0]] == 0
+        ends, number = ends[~full], number[~full]
+        if not len(ends):
+            continue
+        i = np.repeat(ends[:, :1], NEGATIVES, axis=1)
+        j = unlinked.draw(i, random_stream(seed, 8, fold))
+        sources, targets = np.column_stack([ends[:, :1], i]), np.column_stack([ends[:, 1:], j])
+        vertices, position = np.unique([sources, targets], return_inverse=True)
+        table = rows(chosen, vertices)
+        first, second = (table.take(ends) for ends in position.reshape(2, -1))
+        columns = [values for _, values in paired(first, second, names)]
+        yield np.stack(columns, axis=1).reshape(*sources.shape, len(names)), number
+
+
+def _fit(features: Floats, names: tuple[str, ...]) -> LinkPosterior:
+    queries, size, count = features.shape
+    flat = features.reshape(-1, count)
+    spread = flat.std(axis=0)
+    scale = np.where(spread > LEAST_SPREAD, spread, np.inf)  # a constant says nothing
+    x = ((flat - flat.mean(axis=0)) / scale).reshape(features.shape)
+    few = RIDGE * (1 + FEW_LINKS / (queries / 2))  # a link is two queries, one of each end
+    ridge = np.where(np.arange(count) == 0, EMBEDDING_RIDGE, few)
+    least = [LEAST_WEIGHT, *(None if name in ANY_SIGN else 0.0 for name in names[1:]), None]
+    bounds = [(low, None) for low in least]
+    start = np.zeros(count + 1)
+    from scipy.optimize import minimize  # slow to import, and only a fit needs it
+
+    found = minimize(_loss, start, (x, ridge), jac=True, method="L-BFGS-B", bounds=bounds)
+    w = found.x[:-1] / scale
+    slope, offset = _calibration(flat @ w, _first((queries, size)).ravel())
+    return LinkPosterior(dict(zip(names, (slope * w).tolist(), strict=True)), offset)
+
+
+def _loss(unknowns: Floats, x: Floats, ridge: Floats) -> tuple[float, Floats]:
+    """The loss of weights and offset (F + 1,) on features (q, 1 + NEGATIVES, F), and its gradient.
+
+    The first pair of each query is the link.
+    """
+    w, offset = unknowns[:-1], unknowns[-1]
+    score = x @ w
+    linked = _first(score.shape)
+    weight = _balanced(linked)
+    log_odds = score + offset
+    wrong = weight * (sigmoid(log_odds) - linked)
+    value = (weight * (np.logaddexp(0, log_odds) - linked * log_odds)).sum()
+    shifted = score - score.max(axis=1, keepdims=True)
+    chance = np.exp(shifted)
+    total = chance.sum(axis=1, keepdims=True)
+    value += CHOICE_SHARE * (np.log(total) - shifted[:, :1]).sum()
+    slope = wrong + CHOICE_SHARE * (chance / total - linked)
+    gradient = np.tensordot(slope, x) + ridge * w
+    return float(value + (ridge * w**2).sum() / 2), np.append(gradient, wrong.sum())
+
+
+def _calibration(scores: Floats, linked: NDArray[np.bool_]) -> tuple[float, float]:
+    """Slope and offset of the log odds; every link counts as often as its unlinked pairs."""
+    repeats = np.where(linked, NEGATIVES, 1)
+    scores = np.repeat(scores, repeats)
+    slope, offset = fit_platt(scores, np.repeat(linked, repeats))
+    # few links may score below the negatives by chance; probability never falls with the score
+    bounded = float(np.clip(slope, *SLOPES))
+    return bounded, offset + (slope - bounded) * float(scores.mean())
+
+
+def _first(shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    linked = np.zeros(shape, dtype=bool)
+    linked[:, 0] = True
+    return linked
+
+
+def _balanced(linked: NDArray[np.bool_]) -> Floats:
+    return np.where(linked, 1.0, 1 / max(linked.shape[1] - 1, 1))

@@ -1,0 +1,191 @@
+"""What the link posterior knows of a pair of vertices.
+
+    embedding        asinh(cos(z_i, z_j) / KNEE), the posterior means of the model
+    weak links       the same of means with a link strength of 1/4, which are nearly the texts
+    strong links     the same of means with a link strength of 8, which average large neighbourhoods
+    words            log(1 + 100 cos) of the TF-IDF rows: the words that both texts have
+    degree           log(1 + d_i) + log(1 + d_j)
+    isolated         1 if one of the vertices has no link
+    structure        asinh(s_ij / KNEE), s the low-rank part of the adjacency matrix
+    neighbours       log(1 + Σ 1 / log(1 + d_k)) over common neighbours k (Adamic and Adar 2003)
+
+The log odds of a link grow linearly in small cosines and like the logarithm of large ones, hence
+asinh. A feature of 0 means that there is nothing: no common word, no common neighbour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from vhe.runtime.arrays import unit_rows
+
+KNEE = 0.15
+GROUPS = {  # as the setting `link_features` names them
+    "scales": ("weak links", "strong links"),
+    "words": ("words",),
+    "degree": ("degree", "isolated"),
+    "structure": ("structure", "neighbours"),
+}
+STRUCTURE_DIM = 64
+OVERSAMPLING = 10  # further dimensions of the randomised eigendecomposition
+LINK_STRENGTHS = {"weak links": 0.25, "strong links": 8.0}
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.float32]
+Links = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class VertexRows:
+    """Some vertices, k of them, as the features of their pairs need them.
+
+    Attributes
+    ----------
+    scales : (k, d) rows of unit length by name: "embedding" and others
+    words : (k, V) TF-IDF rows of unit length
+    degree : (k,)
+    structure : (k, r) factors of the adjacency matrix, and their signs (r,)
+    adjacency : (k, n) links with the vertices of the network
+    neighbour_weight : (n,) weight of each vertex of the network as a common neighbour
+    """
+
+    scales: dict[str, Rows]
+    words: sparse.csr_array
+    degree: NDArray[np.int64]
+    structure: Rows
+    signs: Rows
+    adjacency: sparse.csr_array
+    neighbour_weight: Rows
+
+    def __len__(self) -> int:
+        return len(self.degree)
+
+    def take(self, vertices: NDArray[Any] | slice) -> Self:
+        """The rows of some of the vertices."""
+        names = ("words", "degree", "structure", "adjacency")
+        own = {name: getattr(self, name)[vertices] for name in names}
+        return replace(self, scales={k: v[vertices] for k, v in self.scales.items()}, **own)
+
+
+def paired(a: VertexRows, b: VertexRows, names: tuple[str, ...]) -> Iterator[tuple[str, Floats]]:
+    """Each feature of the pairs (a_k, b_k): (m,)."""
+
+    def dense(x: Rows, y: Rows) -> Floats:
+        return np.einsum("md,md->m", x, y, dtype=np.float64)
+
+    def common(x: sparse.csr_array, y: sparse.csr_array) -> Floats:
+        return np.asarray(x.multiply(y).sum(axis=1), dtype=np.float64).ravel()
+
+    return _features(a, b, names, dense, common, lambda x, y: (x, y))
+
+
+def crossed(a: VertexRows, b: VertexRows, names: tuple[str, ...]) -> Iterator[tuple[str, Floats]]:
+    """Each feature of all pairs of a vertex of ``a`` and one of ``b``: (len(a), len(b))."""
+
+    def dense(x: Rows, y: Rows) -> Any:
+        return x @ y.T
+
+    def common(x: sparse.csr_array, y: sparse.csr_array) -> Any:
+        return (x @ y.T).toarray()
+
+    return _features(a, b, names, dense, common, lambda x, y: (x[:, None], y[None, :]))
+
+
+def _features(
+    a: VertexRows,
+    b: VertexRows,
+    names: tuple[str, ...],
+    dense: Callable[[Rows, Rows], Floats],
+    common: Callable[[sparse.csr_array, sparse.csr_array], Floats],
+    broadcast: Callable[[Any, Any], tuple[Any, Any]],
+) -> Iterator[tuple[str, Floats]]:
+    for name in names:
+        if name in a.scales:
+            value = np.arcsinh(dense(a.scales[name], b.scales[name]) / KNEE)
+        elif name == "words":
+            value = np.log1p(100 * common(a.words, b.words))
+        elif name == "degree":
+            value = np.add(*broadcast(np.log1p(a.degree), np.log1p(b.degree)))
+        elif name == "isolated":
+            value = np.logical_or(*broadcast(a.degree == 0, b.degree == 0)).astype(float)
+        elif name == "structure":
+            value = np.arcsinh(dense(a.structure * a.signs, b.structure) / KNEE)
+        else:
+            value = np.log1p(common(a.adjacency.multiply(a.neighbour_weight).tocsr(), b.adjacency))
+        yield name, value
+
+
+def vertex_rows(
+    scales: dict[str, NDArray[Any]],
+    words: sparse.csr_array,
+    links: Links,
+    names: tuple[str, ...],
+    seed: int,
+) -> VertexRows:
+    """The rows of all vertices of a network; factors that no name needs are left out."""
+    n = words.shape[0]
+    degree = np.bincount(links.ravel(), minlength=n)
+    factors = np.zeros((n, 0), np.float32), np.zeros(0, np.float32)
+    if "structure" in names:
+        factors = structure_factors(links, n, seed)
+    return VertexRows(
+        {name: unit_rows(np.asarray(rows, dtype=np.float32)) for name, rows in scales.items()},
+        words,
+        degree,
+        *factors,
+        _adjacency(links, n),
+        neighbour_weights(degree),
+    )
+
+
+def neighbour_weights(degree: NDArray[np.int64]) -> Rows:
+    """1 / log(1 + degree), of the vertices that have links: (n,)."""
+    return (1 / np.log(1.0 + np.maximum(degree, 1))).astype(np.float32)
+
+
+def structure_factors(links: Links, n: int, seed: int) -> tuple[Rows, Rows]:
+    """h (n, r) and signs σ (r,) such that Σ_k σ_k h_ik h_jk approximates the adjacency matrix.
+
+    It is the best approximation of that rank after the rows and columns are divided by
+    √(1 + degree), which keeps a few hubs from taking all dimensions.
+    """
+    from sklearn.utils.extmath import randomized_range_finder
+
+    adjacency = _adjacency(links, n)
+    rank = min(STRUCTURE_DIM, n - 1)
+    if rank < 1 or not adjacency.nnz:
+        return np.zeros((n, 0), np.float32), np.zeros(0, np.float32)
+    root = np.sqrt(1.0 + np.diff(adjacency.indptr)).astype(np.float32)
+    scale = sparse.diags_array(1 / root)
+    scaled = sparse.csr_array(scale @ adjacency @ scale)
+    # not a singular value decomposition: eigenvalues λ and -λ, as every bipartite network has them,
+    # are the same singular value
+    size = min(rank + OVERSAMPLING, n)
+    basis = randomized_range_finder(scaled, size=size, n_iter=2, random_state=seed)
+    values, vectors = np.linalg.eigh(basis.T @ (scaled @ basis))
+    largest = np.argsort(-np.abs(values), kind="stable")[:rank]
+    values, vectors = values[largest], basis @ vectors[:, largest]
+    factors = root[:, None] * vectors * np.sqrt(np.abs(values))
+    return factors.astype(np.float32), np.sign(values).astype(np.float32)
+
+
+def fold_in(adjacency: sparse.csr_array, structure: Rows, signs: Rows) -> Rows:
+    """Structure factors of new vertices: the least-squares fit to their links (k, n)."""
+    if not structure.shape[1]:
+        return np.zeros((adjacency.shape[0], 0), np.float32)
+    degree = np.diff(adjacency.indptr)
+    gram = structure.T @ structure
+    ridge = 1e-3 * np.trace(gram) / len(gram)
+    solution = np.linalg.solve(gram + ridge * np.eye(len(gram)), (adjacency @ structure).T).T
+    return np.where(degree[:, None] > 0, solution * signs, 0).astype(np.float32)
+
+
+def _adjacency(links: Links, n: int) -> sparse.csr_array:
+    ends = np.concatenate([links, links[:, ::-1]])
+    return sparse.csr_array((np.ones(len(ends), np.float32), ends.T), shape=(n, n))
