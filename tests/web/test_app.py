@@ -1,18 +1,24 @@
 """The HTTP API: answers, error messages, limits and access control."""
 
+import copy
 import gzip
 import hashlib
 import json
 import re
 import socket
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
+from types import SimpleNamespace
+from urllib.parse import quote, urlencode
 
 import pytest
 
-from vhe.web.app import STATIC_FILES
+from vhe.errors import VHEError
+from vhe.web.app import MAX_TEXT, STATIC_FILES, AnswerCache, make_app
 from vhe.web.explorer import Explorer
-from vhe.web.guard import MAX_BODY_BYTES
+from vhe.web.guard import MAX_BODY_BYTES, MAX_FAILURES
 
 
 def test_the_network_and_its_vertices(site, explorer: Explorer) -> None:
@@ -159,25 +165,159 @@ def test_the_api_page_describes_every_route(site) -> None:
     assert len(described["paths"]) == 7
 
 
+TOKEN = "päss word& of 21 letters"
+BEARER = f"Bearer {TOKEN}".encode().decode("latin-1")
+
+
 def test_a_token_is_required_everywhere(explorer: Explorer, serving) -> None:
-    token = "päss word&"
-    with serving(explorer, token=token, hosts=None) as site:
+    with serving(explorer, token=TOKEN, hosts=None) as site:
         for path in ("/", "/api", "/docs", "/openapi.json", "/page/map.css", "/?token=wrong"):
             status, headers, body = site.raw("GET", path)
             assert status == 401, path
             assert headers["www-authenticate"] == "Bearer"
             assert "token" in json.loads(body)["error"]
         assert site.get("/api", Authorization="Bearer wrong")[0] == 401
-        assert site.get("/api", Cookie="vhe=wrong; ;=")[0] == 401
-        bearer = f"Bearer {token}".encode().decode("latin-1")
-        assert site.get("/api", Authorization=bearer)[0] == 200
-        status, headers, _ = site.raw("GET", "/?token=p%C3%A4ss%20word%26")
-        assert (status, headers["location"]) == (303, "/")
-        cookie = headers["set-cookie"]
-        assert "HttpOnly" in cookie
-        assert "samesite=strict" in cookie.lower()
-        assert hashlib.sha256(token.encode()).hexdigest() in cookie
-        assert site.get("/api", Cookie=cookie.split(";")[0])[0] == 200
+        assert site.get("/api", Cookie=f"vhe-{site.port}=wrong; ;=")[0] == 401
+        assert site.get("/api", Authorization=BEARER)[0] == 200
+
+
+def test_a_token_in_the_url_is_moved_to_a_cookie(
+    explorer: Explorer, serving, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    with serving(explorer, token=TOKEN, hosts=None) as site:
+        status, headers, _ = site.raw("GET", f"/docs?{urlencode({'token': TOKEN})}")
+        assert (status, headers["location"]) == (303, "/docs")
+        assert headers["referrer-policy"] == "no-referrer"
+        cookie, *attributes = headers["set-cookie"].lower().split("; ")
+        assert cookie == f"vhe-{site.port}={hashlib.sha256(TOKEN.encode()).hexdigest()}"
+        assert {"httponly", "samesite=strict"} <= set(attributes)
+        assert site.get("/api", Cookie=cookie)[0] == 200
+        # Cookies of other programs on this machine, also malformed ones, do not matter.
+        assert site.get("/api", Cookie=f'a="b; @[]{{}}=; {cookie}; vhe-1=2')[0] == 200
+        assert site.get("/api", Cookie=f"{cookie}; {cookie}x")[0] == 401
+        assert site.get("/api", Cookie=cookie.replace(str(site.port), "1"))[0] == 401
+    assert TOKEN not in caplog.text
+    assert quote(TOKEN) not in caplog.text
+
+
+@pytest.mark.parametrize("path", ["//evil.example/", "/%2Fevil.example/", "///evil.example"])
+def test_no_redirect_to_another_host(explorer: Explorer, serving, path: str) -> None:
+    with serving(explorer, token=TOKEN, hosts=None) as site:
+        status, headers, _ = site.raw("GET", f"{path}?{urlencode({'token': TOKEN})}")
+        assert status == 404
+        assert "location" not in headers
+
+
+def test_a_short_token_is_rejected(explorer: Explorer) -> None:
+    with pytest.raises(VHEError, match="15 characters; give a random string of at least 16"):
+        make_app(explorer, token="x" * 15)
+
+
+def test_wrong_tokens_are_limited(
+    explorer: Explorer, serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(explorer, token=TOKEN, hosts=None) as site:
+        for _ in range(2 * MAX_FAILURES):  # without any token: not a guess
+            assert site.get("/api")[0] == 401
+        guesses = [site.get("/api", Authorization=f"Bearer {k}")[0] for k in range(MAX_FAILURES)]
+        assert set(guesses) == {401}
+        status, headers, _ = site.raw("GET", "/api", Authorization=BEARER)
+        assert (status, headers["retry-after"]) == (429, "60")
+        monkeypatch.setattr("vhe.web.guard.FAILURE_WINDOW", 0)
+        assert site.get("/api", Authorization=BEARER)[0] == 200
+
+
+def test_requests_by_pages_of_other_sites_are_refused(site) -> None:
+    for path in ("/api", "/api/map", "/api/vertices/3"):
+        status, _, body = site.raw("GET", path, Sec_Fetch_Site="cross-site")
+        assert status == 403
+        assert "other sites" in json.loads(body)["error"]
+    body = b'{"text": "t1w2 t1w3 t1w4"}'
+    assert site.post("/api/texts", body, Sec_Fetch_Site="cross-site")[0] == 403
+    assert site.raw("GET", "/", Sec_Fetch_Site="cross-site")[0] == 200  # a link to the page
+    for origin in ("same-origin", "none"):
+        assert site.get("/api", Sec_Fetch_Site=origin)[0] == 200
+
+
+@pytest.fixture
+def slow(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """An explorer whose explanations wait for `finish`; `calls` are those that started."""
+    calls, finish = [], threading.Event()
+
+    def pair(source: int, target: int) -> dict:
+        calls.append((source, target))
+        assert finish.wait(20)
+        return {}
+
+    changed = copy.copy(explorer)
+    monkeypatch.setattr(changed, "pair", pair, raising=False)
+    monkeypatch.setattr("vhe.web.app.MAX_PENDING", 4)
+    return SimpleNamespace(explorer=changed, calls=calls, finish=finish)
+
+
+def until(condition) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail("timeout")
+
+
+def test_a_full_queue_is_answered_with_503(slow: SimpleNamespace, serving) -> None:
+    with serving(slow.explorer) as site, ThreadPoolExecutor(8) as pool:
+        requests = [pool.submit(site.raw, "GET", f"/api/pairs/0/{k}") for k in range(1, 9)]
+        until(lambda: sum(request.done() for request in requests) == 4)
+        refused = [request.result() for request in requests if request.done()]
+        for status, headers, body in refused:
+            assert (status, headers["retry-after"]) == (503, "1")
+            assert json.loads(body) == {"error": "The server is busy; try again later."}
+        assert site.get("/api/vertices/3")[0] == 200  # other requests are answered
+        slow.finish.set()
+        assert sorted(request.result()[0] for request in requests) == [200] * 4 + [503] * 4
+
+
+def test_requests_of_disconnected_clients_are_skipped(slow: SimpleNamespace, serving) -> None:
+    with serving(slow.explorer) as site, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(site.get, "/api/pairs/0/1")
+        until(lambda: slow.calls)
+        for target in (2, 3):
+            with socket.create_connection(("127.0.0.1", site.port)) as client:
+                client.sendall(b"GET /api/pairs/0/%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % target)
+                time.sleep(0.2)
+        last = pool.submit(site.get, "/api/pairs/0/4")
+        time.sleep(0.2)
+        slow.finish.set()
+        assert (first.result()[0], last.result()[0]) == (200, 200)
+    assert slow.calls == [(0, 1), (0, 4)]
+
+
+def test_a_long_text_is_cut_before_it_is_queued(
+    explorer: Explorer, serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received, changed = [], copy.copy(explorer)
+
+    def embed_text(text: str, k: int) -> dict:
+        received.append(len(text))
+        return {}
+
+    monkeypatch.setattr(changed, "embed_text", embed_text, raising=False)
+    with serving(changed) as site:
+        text = "word " * (MAX_TEXT // 4)
+        assert site.post("/api/texts", json.dumps({"text": text}).encode())[0] == 200
+    assert received == [MAX_TEXT]
+
+
+def test_the_cache_is_bounded_by_bytes() -> None:
+    cache = AnswerCache(max_bytes=1000)
+    for k in range(50):
+        cache.put(b"%d" % k, b"x" * 98)
+        cache.put(b"%d" % k, b"x" * 98)
+        cache.get(b"0")
+        assert cache.size == sum(len(a) + len(b) for a, b in cache.answers.items()) <= 1000
+    assert list(cache.answers) == [*(b"%d" % k for k in range(41, 50)), b"0"]
+    cache.put(b"large", b"x" * 2000)
+    assert (cache.size, cache.answers) == (0, {})
 
 
 def test_concurrent_requests(site) -> None:

@@ -1,5 +1,6 @@
 """The answers of the explorer agree with the model, for any hashable ids."""
 
+import json
 from collections.abc import Callable, Hashable
 
 import numpy as np
@@ -48,6 +49,9 @@ def test_pair_equals_the_explanation_of_the_model(explorer: Explorer, fitted: VH
     expected = fitted.explain("v0", "v5")
     assert pair["network_probability"] == expected.network_probability
     assert pair["text_share"] + pair["structure_share"] == pytest.approx(1)
+    assert pair["parts"] == expected.parts
+    assert pair["score"] == expected.score
+    assert json.loads(json.dumps(pair["parts"])) == expected.parts
     for end, side in ((0, pair["source"]), (5, pair["target"])):
         assert side["text"] == fitted.network_.texts[end]
         assert "".join(segment for segment, _ in side["segments"]) == side["text"]
@@ -62,6 +66,19 @@ def test_a_text_is_embedded_near_vertices_of_its_topic(explorer: Explorer, fitte
     assert len(answer["nearest"]) == 8
     labels = [link["label"] for link in answer["nearest"]]
     assert labels.count(network.labels[2]) > 4
+    probabilities = [link["probability"] for link in answer["nearest"]]
+    assert probabilities == sorted(probabilities, reverse=True)
+    scores = fitted.score_texts([network.texts[2] + " unknownword"])[0]
+    best = np.argsort(-scores, kind="stable")[:8]
+    assert [link["number"] for link in answer["nearest"]] == best.tolist()
+    expected = fitted.probability(scores[best], balanced=False)
+    assert probabilities == pytest.approx(expected.tolist())
+    (mean,), _ = fitted.embed_texts([network.texts[2] + " unknownword"])
+    cosines = dict(fitted.nearest(mean, 60))
+    similarities = [cosines[link["id"]] for link in answer["nearest"]]
+    assert [link["similarity"] for link in answer["nearest"]] == pytest.approx(
+        similarities, abs=1e-5
+    )
     x, y = np.array(explorer.map["x"]), np.array(explorer.map["y"])
     distance = np.hypot(x - answer["x"], y - answer["y"])
     same = np.array([label == network.labels[2] for label in network.labels])

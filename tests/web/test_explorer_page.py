@@ -76,6 +76,12 @@ def test_a_suggestion_opens_the_comparison(page: Any, explorer: Explorer) -> Non
         marked = sides.nth(k).locator("mark").all_text_contents()
         assert marked == [text for text, weight in pair[end]["segments"] if weight]
         assert marked
+    parts = page.locator("#pair .parts li").all_text_contents()
+    assert parts == [f"{k} {v:+.2f}".replace("-", "−") for k, v in pair["parts"].items()]
+    assert parts[0].startswith("texts ")
+    assert page.locator("#pair .parts .against").count() == sum(
+        part < 0 for part in pair["parts"].values()
+    )
     assert page.evaluate("explorer.map.partner") == other
     sides.nth(1).locator("h3 button").click()
     until(page, f"document.querySelector('#detail h3').textContent === 'v{other}'")
@@ -219,9 +225,9 @@ def test_markup_in_names_is_not_interpreted(
 
 
 def test_token_in_the_url_opens_the_page(browser: Any, serving: Any, explorer: Explorer) -> None:
-    with serving(explorer, token="a b&c") as site:
+    with serving(explorer, token="a b&c, 16 letters") as site:
         page = browser.new_page()
-        page.goto(f"{site.url}?token=a%20b%26c#id=v3")
+        page.goto(f"{site.url}?token=a%20b%26c,%2016%20letters#id=v3")
         assert heading(page) == "v3"
         assert "token" not in page.url
         page.close()

@@ -12,7 +12,7 @@ import pytest
 from vhe.cli import main
 from vhe.data.network import TextNetwork
 from vhe.estimators import VHE
-from vhe.web.labels import grouped_labels
+from vhe.web.map_data import grouped_labels
 from vhe.web.map_files import map_coordinates, write_map
 from vhe.web.report import MIN_PROBABILITY
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.web.waiting import until
 
+from vhe.data.network import TextNetwork
 from vhe.web.report import write_report
 
 HOSTILE = "</script><img src=x onerror=document.title='broken'>"
@@ -18,12 +19,12 @@ IDS = ["a.first", "a.second", "b.third", "a+b c&d", HOSTILE, "isolated"]
 def page(browser: Any, tmp_path: Path) -> Iterator[Any]:
     path = write_report(
         tmp_path / "report.html",
+        TextNetwork(IDS, [""] * 6, [[0, 1], [1, 2]]),
+        np.array([[0, 0], [1, 0], [2, 1], [3, 2], [4, 0], [5, 1]]),
         title="six vertices",
-        coordinates=np.array([[0, 0], [1, 0], [2, 1], [3, 2], [4, 0], [5, 1]]),
-        ids=IDS,
+        lede="",
         texts=[f"text of {vertex}" for vertex in IDS],
         labels=["x", "x", "y", "y", None, "z"],
-        links=np.array([[0, 1], [1, 2]]),
         suggestions=np.array([[0, 4]]),
         probabilities=np.array([0.87]),
     )

@@ -1,6 +1,7 @@
 """The server: addresses, timeouts, interrupts, and the command that starts it."""
 
 import contextlib
+import copy
 import http.client
 import os
 import re
@@ -20,6 +21,11 @@ from vhe.estimators import VHE
 from vhe.web.explorer import Explorer
 from vhe.web.server import TimeoutProtocol, bind, is_loopback
 
+TOKEN = "a-long-random-token"
+
+COMPLETE = b"GET /api HTTP/1.1\r\nHost: localhost\r\n\r\n"
+PARTIAL_BODY = b"POST /api/texts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
+
 
 class ShortTimeout(TimeoutProtocol):
     timeout = 0.5
@@ -30,9 +36,11 @@ class ShortTimeout(TimeoutProtocol):
     [
         b"",
         b"GET /api HTTP/1.1\r\nHost: loc",
-        b"POST /api/texts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{",
+        PARTIAL_BODY,
+        COMPLETE + PARTIAL_BODY,
+        COMPLETE + COMPLETE + b"GET /api",
     ],
-    ids=["nothing", "partial header", "partial body"],
+    ids=["nothing", "partial header", "partial body", "pipelined body", "pipelined header"],
 )
 def test_slow_clients_are_disconnected(explorer: Explorer, serving, sent: bytes) -> None:
     with (
@@ -66,6 +74,22 @@ def test_keep_alive_and_timeout_of_a_partial_request(explorer: Explorer, serving
             assert opened.recv(4096) == b""
 
 
+def test_a_client_that_does_not_read_is_disconnected(explorer: Explorer, serving) -> None:
+    changed = copy.copy(explorer)
+    changed.summary = lambda: {"name": "x" * 2**24}  # type: ignore[method-assign]
+    with (
+        serving(changed, protocol=ShortTimeout) as site,
+        socket.create_connection(("127.0.0.1", site.port), timeout=10) as client,
+    ):
+        client.sendall(COMPLETE)
+        time.sleep(2)
+        received = 0
+        with contextlib.suppress(ConnectionResetError):
+            while part := client.recv(2**20):
+                received += len(part)
+        assert 0 < received < 2**24
+
+
 def test_is_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.3.2.1", "::1", "localhost", "LOCALHOST")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "192.168.0.1", "example.org", "")))
@@ -83,9 +107,10 @@ def test_a_port_in_use_is_reported() -> None:
     [
         (["--host", "0.0.0.0"], "--token"),
         (["--token", " "], "token is empty"),
+        (["--token", "secret"], "6 characters"),
         (["--port", "70000"], "port 70000"),
-        (["--host", "no.such.host.invalid", "--token", "t"], "not an address of this machine"),
-        (["--host", "192.0.2.1", "--token", "t"], "not an address of this machine"),
+        (["--host", "no.such.host.invalid", "--token", TOKEN], "not an address of this machine"),
+        (["--host", "192.0.2.1", "--token", TOKEN], "not an address of this machine"),
     ],
 )
 def test_an_invalid_address_is_rejected_before_the_model_is_read(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,18 +12,16 @@ import numpy as np
 from vhe.data.text import tokenize
 from vhe.errors import VHEError
 from vhe.runtime.arrays import unit_rows
-from vhe.web.labels import grouped_labels
-from vhe.web.map_data import first_words, map_data
+from vhe.web.map_data import first_words, grouped_labels, map_data
 
 if TYPE_CHECKING:
-    from vhe.estimators import Estimator
+    from vhe.fitted import FittedModel
 
 Answer = dict[str, Any]
 
 MAX_MATCHES = 10_000  # vertex numbers in the answer to a search
 NEIGHBOURS = 10  # vertices whose positions determine that of a new text
 SHARPNESS = 20.0  # inverse temperature of their softmax weights
-CACHE_SIZE = 4096  # answers
 
 
 class UnknownVertexError(VHEError):
@@ -45,11 +42,10 @@ class Explorer:
         From `vhe.predict.layout.layout`.
     """
 
-    def __init__(self, model: Estimator, coordinates: np.ndarray) -> None:
+    def __init__(self, model: FittedModel, coordinates: np.ndarray) -> None:
         self.model, self.network = model, model.network_
         self.uncertainty = model.embedding_std_.mean(axis=1)  # (n,)
         self._unit = unit_rows(model.embedding_)  # (n, d)
-        self._degree_bias = model.degree_bias_  # (n,)
         ids, texts = self.network.ids, self.network.texts
         self._numbers = {str(i): k for k, i in enumerate(ids)}
         self._numbers |= {i: k for k, i in enumerate(ids) if isinstance(i, str)}
@@ -62,13 +58,9 @@ class Explorer:
         first = np.searchsorted(ends[:, 0], np.arange(len(ids) + 1))
         self._links = [ends[a:b, 1] for a, b in itertools.pairwise(first)]
         self.map: Answer = map_data(
-            coordinates, ids, texts, grouped_labels(self.network.labels), self.network.links
+            self.network, coordinates, texts, grouped_labels(self.network.labels)
         ) | {"name": self.network.name, "uncertainty": np.round(self.uncertainty, 4).tolist()}
         self._positions = np.array([self.map["x"], self.map["y"]], dtype=float).T  # (n, 2)
-        # Caches per instance: a decorated method would share one cache among all explorers.
-        self.suggestions = lru_cache(CACHE_SIZE)(self._suggestions)
-        self.pair = lru_cache(CACHE_SIZE)(self._pair)
-        self.search = lru_cache(CACHE_SIZE // 8)(self._search)
 
     def warm_up(self) -> None:
         """Run each kind of request once, so that the first user does not wait for lazy set-up."""
@@ -105,7 +97,7 @@ class Explorer:
             "links": [self._entry(int(j)) for j in self._links[number]],
         }
 
-    def _search(self, query: str, limit: int) -> Answer:
+    def search(self, query: str, limit: int) -> Answer:
         """Vertices whose id contains the query, then those whose text contains all its words.
 
         Ids are ranked: equal to the query, last dotted part equal to it, last part starting with
@@ -130,26 +122,17 @@ class Explorer:
             "vertices": [self._entry(k) for k in numbers[:limit]],
         }
 
-    def _suggestions(self, number: int, k: int) -> Answer:
-        """The most probable missing links of a vertex, best first.
-
-        The same as ``model.suggest_links``, with rows that are normalised once.
-        """
+    def suggestions(self, number: int, k: int) -> Answer:
+        """The most probable missing links of a vertex, best first."""
         self._check(number)
-        scores = self._unit @ self._unit[number] + self._degree_bias + self._degree_bias[number]
-        scores[self._links[number]] = scores[number] = -np.inf
-        k = min(k, len(self) - 1 - len(self._links[number]))
-        best = np.argpartition(-scores, k - 1)[:k] if k else np.zeros(0, dtype=np.int64)
-        best = best[np.lexsort((best, -scores[best]))]
-        probabilities = self.model.probability(scores[best], balanced=False)
         links = [
-            self._entry(j) | {"probability": p}
-            for j, p in zip(best.tolist(), probabilities.tolist(), strict=True)
+            self._entry(self.network.index(found.id)) | {"probability": found.probability}
+            for found in self.model.suggest_links(self.network.ids[number], k)
         ]
         return self._entry(number) | {"links": links}
 
-    def _pair(self, source: int, target: int) -> Answer:
-        """The probability of a link, and the contribution of each word of both texts to it."""
+    def pair(self, source: int, target: int) -> Answer:
+        """The probability of a link, the parts of its log odds, and the words of both texts."""
         self._check(source)
         self._check(target)
         found = self.model.explain(self.network.ids[source], self.network.ids[target])
@@ -161,29 +144,32 @@ class Explorer:
             "network_probability": float(found.network_probability),
             "text_share": float(found.text_share),
             "structure_share": float(found.structure_share),
+            "score": float(found.score),
+            "parts": {name: float(part) for name, part in found.parts.items()},
         }
 
     def embed_text(self, text: str, k: int) -> Answer:
-        """The nearest vertices of a text that is not in the network, and its map position.
+        """The likeliest links of a text that is not in the network, and its map position.
 
-        The position is the mean of those of its nearest vertices, weighted by a softmax of their
-        cosines.
+        The position is the mean of those of the vertices with the nearest embeddings, weighted by a
+        softmax of their cosines.
         """
         tokens = tokenize(text)
         known = sum(token in self._vocabulary for token in tokens)
         if not known:
             raise VHEError("The text has no words of the model's vocabulary.")
         mean, std = self.model.embed_texts([text])
-        nearest = self.model.nearest(mean[0], max(k, NEIGHBOURS))
-        numbers = [self.network.index(vertex_id) for vertex_id, _ in nearest]
-        cosines = np.array([cosine for _, cosine in nearest])
-        scores = cosines + self._degree_bias[numbers]
-        probabilities = self.model.probability(scores, balanced=False)
-        weights = np.exp(SHARPNESS * (cosines - cosines.max()))[:NEIGHBOURS]
-        x, y = weights @ self._positions[numbers[:NEIGHBOURS]] / weights.sum()
+        cosines = self._unit @ unit_rows(mean)[0]
+        near = np.argsort(-cosines, kind="stable")[:NEIGHBOURS]
+        weights = np.exp(SHARPNESS * (cosines[near] - cosines.max()))
+        x, y = weights @ self._positions[near] / weights.sum()
+        scores = self.model.score_texts([text])[0]
+        best = np.argsort(-scores, kind="stable")[:k]
+        probabilities = self.model.probability(scores[best], balanced=False)
         answers = [
-            self._entry(number) | {"similarity": float(cosine), "probability": float(probability)}
-            for number, cosine, probability in zip(numbers, cosines, probabilities, strict=True)
+            self._entry(number)
+            | {"similarity": float(cosines[number]), "probability": float(probability)}
+            for number, probability in zip(best.tolist(), probabilities, strict=True)
         ]
         return {
             "x": float(x),
@@ -191,7 +177,7 @@ class Explorer:
             "words": len(tokens),
             "known": known,
             "uncertainty": float(np.mean(std[0])),
-            "nearest": answers[:k],
+            "nearest": answers,
         }
 
     def _check(self, number: int) -> None:

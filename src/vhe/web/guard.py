@@ -6,13 +6,16 @@ import asyncio
 import hashlib
 import hmac
 import json
+import time
+from collections import Counter
 from contextlib import suppress
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
+
+from vhe.errors import VHEError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES = 2**20
 MAX_DISCARDED_BYTES = 2**24  # of a larger body, read before the request is refused
+MIN_TOKEN_LENGTH = 16
+MAX_FAILURES, FAILURE_WINDOW = 20, 60  # wrong tokens per client address and number of seconds
 BODY_TOO_LARGE = "The request body is larger than 1 MB."
 HEADERS = {
     "content-security-policy": (
@@ -35,17 +40,29 @@ HEADERS = {
 }
 
 
-class JSONResponse(Response):
+def json_bytes(content: Any) -> bytes:
     """JSON in ASCII: lone surrogates in ids and texts are escaped instead of failing to encode."""
+    return json.dumps(content, separators=(",", ":")).encode()
 
+
+class JSONResponse(Response):
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        return json.dumps(content, separators=(",", ":")).encode()
+        return content if isinstance(content, bytes) else json_bytes(content)
 
 
 def error_response(status: int, message: str, headers: Any = None) -> JSONResponse:
     return JSONResponse({"error": message}, status_code=status, headers=headers)
+
+
+def check_token(token: str) -> None:
+    """Reject an access token that could be guessed."""
+    if len(token) < MIN_TOKEN_LENGTH:
+        raise VHEError(
+            f"the access token has {len(token)} characters; "
+            f"give a random string of at least {MIN_TOKEN_LENGTH}"
+        )
 
 
 class Guard:
@@ -63,10 +80,14 @@ class Guard:
     def __init__(
         self, app: ASGIApp, *, token: str | None = None, hosts: Iterable[str] | None = None
     ) -> None:
+        if token is not None:
+            check_token(token)
         self.app = app
         self.hosts = None if hosts is None else frozenset(hosts)
         # The cookie holds a digest, so that a token with any characters fits into a header.
         self.digest = None if token is None else _digest(token)
+        self.failures: Counter[str] = Counter()  # wrong tokens by client address
+        self.failures_since = time.monotonic()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -103,37 +124,51 @@ class Guard:
             return error_response(
                 403, "This host name is not allowed; open the address that vhe serve printed."
             )
-        if self.digest is not None:
-            given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
-            if given and hmac.compare_digest(_digest(given[0]), self.digest):
-                redirect = RedirectResponse(scope["path"], status_code=303)
-                redirect.set_cookie("vhe", self.digest, httponly=True, samesite="strict")
-                return redirect
-            if not self._is_authorised(headers):
-                return error_response(
-                    401,
-                    "An access token is required: open /?token=TOKEN or send the header "
-                    "Authorization: Bearer TOKEN.",
-                    {"www-authenticate": "Bearer"},
-                )
+        if scope["path"].startswith("//"):  # a redirect to it would lead to another host
+            return error_response(404, "Not found.")
+        if scope["path"].startswith("/api") and headers.get("sec-fetch-site") == "cross-site":
+            return error_response(403, "Requests by pages of other sites are not allowed.")
+        if self.digest is not None and (response := self._authorise(scope, headers)):
+            return response
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > MAX_BODY_BYTES:
             return error_response(413, BODY_TOO_LARGE, {"connection": "close"})
         return None
 
-    def _is_authorised(self, headers: dict[str, str]) -> bool:
-        """Whether the Authorization header or the cookie holds the token."""
+    def _authorise(self, scope: Scope, headers: dict[str, str]) -> Response | None:
+        """None for a request with the token in its Authorization header or cookie.
+
+        A token in the URL is moved to the cookie by a redirect to the URL without it.
+        """
         assert self.digest is not None
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            given = _digest(token.strip().encode("latin-1").decode("utf-8", "replace"))
-            return hmac.compare_digest(given, self.digest)
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get("vhe")
-        except CookieError:
-            return False
-        return cookie is not None and hmac.compare_digest(
-            cookie.value.encode(), self.digest.encode()
+        client = scope["client"][0] if scope["client"] else ""
+        if time.monotonic() - self.failures_since > FAILURE_WINDOW:
+            self.failures.clear()
+            self.failures_since = time.monotonic()
+        if self.failures[client] >= MAX_FAILURES:
+            wait = {"retry-after": str(FAILURE_WINDOW)}
+            return error_response(429, "Too many wrong access tokens; try again later.", wait)
+        cookie_name = f"vhe-{scope['server'][1]}"  # browsers share cookies among ports
+        in_url = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        if in_url:
+            given = _digest(in_url[0])
+        elif scheme.lower() == "bearer":
+            given = _digest(bearer.strip().encode("latin-1").decode("utf-8", "replace"))
+        else:
+            given = _cookie(headers.get("cookie", ""), cookie_name)
+        if hmac.compare_digest(given.encode(), self.digest.encode()):
+            if not in_url:
+                return None
+            redirect = RedirectResponse(scope["path"], status_code=303)
+            redirect.set_cookie(cookie_name, self.digest, httponly=True, samesite="strict")
+            return redirect
+        self.failures[client] += bool(given)
+        return error_response(
+            401,
+            "An access token is required: open /?token=TOKEN or send the header "
+            "Authorization: Bearer TOKEN.",
+            {"www-authenticate": "Bearer"},
         )
 
 
@@ -149,6 +184,13 @@ async def _discard(receive: Receive, message: Message) -> None:
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _cookie(header: str, name: str) -> str:
+    """The value of a cookie that is in the header exactly once, or an empty string."""
+    cookies = [cookie.strip().partition("=") for cookie in header.split(";")]
+    values = [value for key, _, value in cookies if key == name]
+    return values[0] if len(values) == 1 else ""
 
 
 def _host_name(header: str) -> str:

@@ -1,36 +1,39 @@
-"""The data of a map as the scripts of a page read them."""
+"""The data of a map: positions, labels and links as the scripts of a page read them."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vhe.web.labels import COLOURS, label_positions, label_ranks
+if TYPE_CHECKING:
+    from vhe.data.network import TextNetwork
 
+COLOURS = 12  # labels that have their own colour in map.css
 SIDE = 30_000  # coordinates are integers up to this: finer than a screen, short in JSON
+
+Labels = Sequence[Hashable | None] | None
 
 
 def map_data(
+    network: TextNetwork,
     coordinates: np.ndarray,
-    ids: Sequence[Hashable],
-    texts: Sequence[str] | None,
-    labels: Sequence[Hashable | None] | None,
-    links: np.ndarray | None,
+    texts: Sequence[str],
+    labels: Labels,
     suggestions: np.ndarray | None = None,
     probabilities: np.ndarray | None = None,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Vertices with their positions, and pairs of vertices as flat lists."""
-    n = len(ids)
-    length = 150 if n <= 10_000 else 70
-    names, ranks = label_ranks(labels, n)
-    low = coordinates.min(axis=0) if n else np.zeros(2)
-    extent = float((coordinates - low).max()) if n else 0.0
-    positions = (coordinates - low) * (SIDE / extent if extent > 0 else 1.0)
-    positions[:, 1] = positions[:, 1].max(initial=0.0) - positions[:, 1]  # y points downwards
-    probability = np.zeros(0) if probabilities is None else np.asarray(probabilities, dtype=float)
+    length = 150 if len(network) <= 10_000 else 70
+    names, ranks = label_ranks(labels, len(network))
+    positions = (coordinates - coordinates.min(axis=0)).astype(np.float64)
+    positions *= SIDE / (positions.max() or 1.0)
+    positions[:, 1] = positions[:, 1].max() - positions[:, 1]  # y points downwards
     return {
-        "ids": [str(vertex_id) for vertex_id in ids],
+        "ids": [str(vertex_id) for vertex_id in network.ids],
         "x": positions[:, 0].round().astype(int).tolist(),
         "y": positions[:, 1].round().astype(int).tolist(),
         "labels": names,
@@ -39,11 +42,52 @@ def map_data(
             {"name": name, "x": round(x), "y": round(y)}
             for name, x, y in label_positions(positions, names[:COLOURS], ranks)
         ],
-        "texts": [first_words(text, length) for text in texts] if texts is not None else [""] * n,
-        "links": _flat(links),
-        "suggested": _flat(suggestions),
-        "probability": [round(float(p), 4) for p in probability],
+        "texts": [first_words(text, length) for text in texts],
+        "links": network.links.ravel().tolist(),
+        "suggested": [] if suggestions is None else suggestions.ravel().tolist(),
+        "probability": [] if probabilities is None else probabilities.round(4).tolist(),
     }
+
+
+def label_ranks(labels: Labels, n: int) -> tuple[list[str], np.ndarray]:
+    """Label names, most frequent first, and the rank of each vertex's label, -1 for none: (n,)."""
+    names = ["" if label is None else str(label) for label in labels or [None] * n]
+    counts = Counter(filter(None, names))
+    ordered = sorted(counts, key=lambda name: (-counts[name], name))
+    rank = {name: k for k, name in enumerate(ordered)}
+    return ordered, np.array([rank.get(name, -1) for name in names])
+
+
+def label_positions(
+    positions: np.ndarray, names: Sequence[str], ranks: np.ndarray
+) -> list[tuple[str, float, float]]:
+    """Where to write each label: at the median of its vertices."""
+    medians = (np.median(positions[ranks == k], axis=0).tolist() for k in range(len(names)))
+    return [(name, x, y) for name, (x, y) in zip(names, medians, strict=True)]
+
+
+def grouped_labels(labels: Labels) -> Labels:
+    """Merge dotted labels such as ``package.module`` if there are more than there are colours."""
+    names = set(labels or ()) - {None}
+    if labels is None or len(names) <= COLOURS:
+        return labels
+    if sum(bool(re.fullmatch(r"\w+(\.\w+)+", str(name))) for name in names) < len(names) / 2:
+        return labels
+    groups = iter(subpackages([str(label) for label in labels if label is not None], COLOURS))
+    return [None if label is None else next(groups) for label in labels]
+
+
+def subpackages(labels: Sequence[str], count: int) -> list[str]:
+    """Shorten dotted labels to at most ``count`` names of packages and subpackages.
+
+    The largest subpackages keep their names, the others get the name of their package. With more
+    than ``count`` packages the result has one name per package.
+    """
+    parts = [label.split(".") for label in labels]
+    packages = {first for first, *_ in parts}
+    second = Counter(".".join(part[:2]) for part in parts if len(part) > 1)
+    largest = {name for name, _ in second.most_common(max(count - len(packages), 0))}
+    return [name if (name := ".".join(part[:2])) in largest else part[0] for part in parts]
 
 
 def first_words(text: str, length: int = 150) -> str:
@@ -52,7 +96,3 @@ def first_words(text: str, length: int = 150) -> str:
     if len(words) <= length:
         return words
     return words[: length + 1].rsplit(" ", 1)[0][:length].rstrip(" ,;:.") + "…"
-
-
-def _flat(pairs: np.ndarray | None) -> list[int]:
-    return [] if pairs is None else np.asarray(pairs, dtype=np.int64).ravel().tolist()

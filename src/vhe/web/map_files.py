@@ -14,25 +14,25 @@ from vhe.predict.layout import layout
 from vhe.runtime.files import atomic_write
 from vhe.runtime.messages import counted
 from vhe.runtime.progress import Progress
-from vhe.web.labels import COLOURS, grouped_labels, label_positions, label_ranks
+from vhe.web.map_data import COLOURS, grouped_labels, label_positions, label_ranks
+from vhe.web.pages import page_file
 from vhe.web.report import write_report
-from vhe.web.templates import page_file
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
-    from vhe.estimators import Estimator
+    from vhe.fitted import FittedModel
 
 SUGGESTIONS_PER_VERTEX = 5
 PICTURE_INCHES, PICTURE_DPI = (12.8, 9.0), 200
 
 
-def map_coordinates(model: Estimator, seed: int = 0) -> np.ndarray:
+def map_coordinates(model: FittedModel, seed: int = 0) -> np.ndarray:
     """Lay out the vertices on a plane, with a progress bar: (n, 2)."""
     with Progress("map") as progress:
         return layout(model.embedding_, seed, progress.report)
 
 
-def write_map(path: Path, model: Estimator, coordinates: np.ndarray) -> None:
+def write_map(path: Path, model: FittedModel, coordinates: np.ndarray) -> None:
     """Write the map of a model in the format of the extension of ``path``."""
     writers = {".html": _write_page, ".png": _write_picture, ".parquet": _write_table}
     writers[path.suffix.lower()](path, model, coordinates)
@@ -44,24 +44,23 @@ def network_size(network: TextNetwork) -> str:
     return f"{vertices}, {counted(len(network.links), 'link')}"
 
 
-def _write_page(path: Path, model: Estimator, coordinates: np.ndarray) -> None:
+def _write_page(path: Path, model: FittedModel, coordinates: np.ndarray) -> None:
     network = model.network_
     pairs, _ = likely_links(model, network, SUGGESTIONS_PER_VERTEX)
     write_report(
         path,
+        network,
+        coordinates,
         title=network.name,
         lede=f"{network_size(network)}. Vertices with similar texts and links are close together.",
-        coordinates=coordinates,
-        ids=network.ids,
         texts=network.texts,
         labels=grouped_labels(network.labels),
-        links=network.links,
         suggestions=pairs,
         probabilities=model.probability_indices(pairs[:, 0], pairs[:, 1], balanced=False),
     )
 
 
-def _write_table(path: Path, model: Estimator, coordinates: np.ndarray) -> None:
+def _write_table(path: Path, model: FittedModel, coordinates: np.ndarray) -> None:
     """One row per vertex, with the columns that embedding-atlas expects."""
     network = model.network_
     labels = network.labels or [None] * len(network)
@@ -84,7 +83,7 @@ def _encodable(value: object) -> str:
     return str(value).encode("utf-8", "replace").decode()
 
 
-def _write_picture(path: Path, model: Estimator, coordinates: np.ndarray) -> None:
+def _write_picture(path: Path, model: FittedModel, coordinates: np.ndarray) -> None:
     from matplotlib import patheffects
     from matplotlib.figure import Figure
 

@@ -10,6 +10,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -41,7 +42,11 @@ class TimeoutProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         self._cancel_deadline()
-        super().on_response_complete()
+        super().on_response_complete()  # handles a pipelined request that has arrived already
+        unread, _ = self.conn.trailing_data
+        partial = unread or self.conn.their_state is not h11.IDLE
+        if self.transport.get_write_buffer_size() or (partial and not self.transport.is_closing()):
+            self._start_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()

@@ -10,23 +10,10 @@ const element = (tag, properties = {}, ...children) => {
   return made;
 };
 
-const dot = (colour) => {
-  const made = element("span", { className: "dot" });
-  if (colour < REST) made.style.setProperty("--dot", `var(--c${colour})`);
-  return made;
-};
+const dot = (colour) => element("span", { className: "dot", style: colour < REST ? `--dot: var(--c${colour})` : "" });
 
-const button = (className, textContent, act) => {
-  const made = element("button", { type: "button", className, textContent });
-  made.addEventListener("click", act);
-  return made;
-};
-
-const closeButton = (label, act) => {
-  const made = button("close", "×", act);
-  made.setAttribute("aria-label", label);
-  return made;
-};
+const button = (className, textContent, onclick, ariaLabel = null) =>
+  element("button", { type: "button", className, textContent, onclick, ariaLabel });
 
 // An id, with line breaks allowed after punctuation.
 const idElement = (tag, className, id) => {
@@ -40,11 +27,7 @@ const percent = (share) => {
   return `${(100 * share).toFixed(share < 0.0995 || share > 0.995 ? 1 : 0)} %`;
 };
 
-const meter = (share) => {
-  const made = element("span", { className: "meter" }, element("i"));
-  made.style.setProperty("--share", `${Math.round(100 * clamp(share, 0, 1))}%`);
-  return made;
-};
+const meter = (share) => element("span", { className: "meter", style: `--share: ${Math.round(100 * share)}%` }, element("i"));
 
 const showTip = (tip, map, data, i) => {
   tip.hidden = i < 0;
@@ -73,43 +56,32 @@ const addRowKeys = (container) => container.addEventListener("keydown", (event) 
 
 const addZoomButtons = (map) => {
   const actions = { in: () => map.zoom(1.6), out: () => map.zoom(1 / 1.6), fit: () => map.fit() };
-  for (const zoom of document.querySelectorAll("[data-zoom]")) {
-    zoom.addEventListener("click", () => actions[zoom.dataset.zoom]());
-  }
+  for (const zoom of document.querySelectorAll("[data-zoom]")) zoom.onclick = actions[zoom.dataset.zoom];
 };
 
 // One button per label, which highlights its vertices. Returns a function that resets the legend.
-const buildLegend = (legend, map, data) => {
-  let pinned = null;
-  const counts = new Int32Array(REST + 1), others = data.labels.length - REST;
-  for (const k of data.label) counts[k < 0 || k > REST ? REST : k]++;
-  const entry = (name, colour, count, matches) => {
-    const mask = Uint8Array.from(data.label, (k) => (matches(k) ? 1 : 0));
-    const made = element("button", { type: "button" }, dot(colour), element("span", { textContent: name }),
-      element("span", { textContent: count.toLocaleString("en") }));
-    made.setAttribute("aria-pressed", "false");
-    const preview = (on) => map.highlight(on ? mask : pinned && pinned.mask);
-    made.addEventListener("mouseenter", () => preview(true));
-    made.addEventListener("mouseleave", () => preview(false));
-    made.addEventListener("click", () => {
-      const again = pinned && pinned.button === made;
-      if (pinned) pinned.button.setAttribute("aria-pressed", "false");
-      pinned = again ? null : { button: made, mask };
-      made.setAttribute("aria-pressed", String(!again));
-      preview(!again);
-    });
+const buildLegend = (legend, map, labels, colours) => {
+  let pinned = null; // the pressed button
+  const show = (entry) => map.highlight(entry && Uint8Array.from(colours, (colour) => colour === Number(entry.value)));
+  const pin = (entry) => {
+    if (pinned) pinned.ariaPressed = "false";
+    if (entry) entry.ariaPressed = "true";
+    pinned = entry;
+    show(pinned);
+  };
+  const entry = (name, colour) => {
+    const count = colours.filter((other) => other === colour).length.toLocaleString("en");
+    const made = element("button", { type: "button", value: colour, ariaPressed: "false" }, dot(colour),
+      element("span", { textContent: name }), element("span", { textContent: count }));
+    made.onmouseenter = () => show(made);
+    made.onmouseleave = () => show(pinned);
+    made.onclick = () => pin(pinned === made ? null : made);
     return made;
   };
-  const entries = data.labels.slice(0, REST).map((name, k) => entry(name, k, counts[k], (label) => label === k));
-  if (data.labels.length && counts[REST]) {
-    entries.push(entry(others > 0 ? `${others} more` : "no label", REST, counts[REST], (label) => label < 0 || label >= REST));
-  }
-  legend.replaceChildren(...entries);
-  return () => {
-    if (pinned) pinned.button.setAttribute("aria-pressed", "false");
-    pinned = null;
-    map.highlight(null);
-  };
+  const others = labels.length - REST, rest = others > 0 ? `${others} more` : "no label";
+  const entries = labels.slice(0, REST).map(entry);
+  legend.replaceChildren(...entries, ...(labels.length && colours.includes(REST) ? [entry(rest, REST)] : []));
+  return () => pin(null);
 };
 
 // `search(query)` returns matches [{number, name, text}] or a promise of them, null if cancelled;
@@ -118,14 +90,14 @@ const searchBox = (query, found, { search, select, close }) => {
   let matches = [], marked = -1, requests = 0;
   const mark = (k) => {
     marked = k;
-    [...found.children].forEach((item, j) => item.setAttribute("aria-selected", String(j === k)));
+    [...found.children].forEach((item, j) => { item.ariaSelected = String(j === k); });
     if (k < 0) return query.removeAttribute("aria-activedescendant");
     query.setAttribute("aria-activedescendant", `match${k}`);
     found.children[k].scrollIntoView({ block: "nearest" });
   };
   const setOpen = (open) => {
     found.hidden = !open;
-    query.setAttribute("aria-expanded", String(open));
+    query.ariaExpanded = String(open);
   };
   const clear = () => {
     query.value = "";
@@ -147,26 +119,24 @@ const searchBox = (query, found, { search, select, close }) => {
     if (request !== requests || !answer) return;
     matches = answer;
     found.replaceChildren(...matches.map(({ name, text }, k) => {
-      const item = element("li", { id: `match${k}` }, idElement("span", "name", name));
+      const item = element("li", { id: `match${k}`, role: "option" }, idElement("span", "name", name));
       if (text) item.append(element("small", { textContent: text }));
-      item.setAttribute("role", "option");
-      item.addEventListener("mousedown", (event) => { event.preventDefault(); choose(k); });
+      item.onmousedown = (event) => { event.preventDefault(); choose(k); };
       return item;
     }));
     if (!matches.length) found.append(element("li", { className: "none", textContent: "No matches" }));
     setOpen(true);
     mark(matches.length ? 0 : -1);
   };
-  query.addEventListener("input", update);
-  query.addEventListener("focus", update);
-  query.addEventListener("blur", () => setOpen(false));
-  query.addEventListener("keydown", (event) => {
+  query.oninput = query.onfocus = update;
+  query.onblur = () => setOpen(false);
+  query.onkeydown = (event) => {
     if (event.key === "Enter" && marked >= 0) choose(marked);
     else if (event.key === "ArrowDown" && matches.length) mark((marked + 1) % matches.length);
     else if (event.key === "ArrowUp" && matches.length) mark((marked + matches.length - 1) % matches.length);
     else return;
     event.preventDefault();
-  });
+  };
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.matches("input, textarea, select")) return;
     event.preventDefault();

@@ -34,17 +34,17 @@ const start = async () => {
 
   const tabs = [[byId("tab-vertex"), byId("detail")], [byId("tab-text"), byId("text")]];
   const openTab = (k) => tabs.forEach(([tab, panel], j) => {
-    tab.setAttribute("aria-selected", String(j === k));
+    tab.ariaSelected = String(j === k);
     tab.tabIndex = j === k ? 0 : -1;
     panel.hidden = j !== k;
   });
   tabs.forEach(([tab], k) => {
-    tab.addEventListener("click", () => openTab(k));
-    tab.addEventListener("keydown", (event) => {
+    tab.onclick = () => openTab(k);
+    tab.onkeydown = (event) => {
       if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
       openTab(1 - k);
       tabs[1 - k][0].focus();
-    });
+    };
   });
 
   // ---- comparison of a pair
@@ -55,45 +55,44 @@ const start = async () => {
     if (pair.hidden) return;
     pair.hidden = true;
     map.setPartner(-1);
-    if (pressed) pressed.setAttribute("aria-pressed", "false");
+    if (pressed) pressed.ariaPressed = "false";
     if (pressed && pair.contains(document.activeElement)) pressed.focus();
     pressed = null;
   };
 
-  const markedText = (segments) => {
-    const made = element("p", { className: "words" });
-    for (const [text, weight] of segments) {
-      if (!weight) { made.append(text); continue; }
-      const mark = element("mark", { textContent: text, className: weight > 0.6 ? "strong" : "" });
-      mark.style.setProperty("--weight", (0.14 + 0.56 * weight).toFixed(2));
-      made.append(mark);
-    }
-    return made;
-  };
+  const segment = ([text, weight]) => (weight
+    ? element("mark", { className: weight > 0.6 ? "strong" : "", style: `--weight: ${(0.14 + 0.56 * weight).toFixed(2)}` }, text)
+    : text);
+
+  const contribution = ([name, value]) => element("li", { className: value < 0 ? "against" : "for" },
+    `${name} `, element("b", { textContent: `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}` }));
 
   const side = ({ number, label, segments }) => {
-    const open = element("button", { type: "button" }, idElement("span", "", data.ids[number]));
-    open.addEventListener("click", () => page.select(number, { show: true }));
-    return element("article", { tabIndex: 0 }, element("h3", {}, open),
-      element("p", { className: "facts" }, ...page.labelElements(number, label)), markedText(segments));
+    const open = () => page.select(number, { show: true });
+    return element("article", { tabIndex: 0 },
+      element("h3", {}, element("button", { type: "button", onclick: open }, idElement("span", "", data.ids[number]))),
+      element("p", { className: "facts" }, ...page.labelElements(number, label)),
+      element("p", { className: "words" }, ...segments.map(segment)));
   };
 
   const comparePair = async (i, j, row) => {
     closePair();
     pressed = row;
-    row.setAttribute("aria-pressed", "true");
+    row.ariaPressed = "true";
     map.setHover(-1);
     map.setPartner(j);
     pair.replaceChildren(element("header", {}, "Loading the explanation …"));
     pair.hidden = false;
-    const close = closeButton("Close comparison", closePair);
+    const close = button("close", "×", closePair, "Close comparison");
     let shown;
     try {
       const found = await request(`api/pairs/${i}/${j}`);
       const header = element("header", {},
         element("span", {}, "probability of a link ", element("strong", { textContent: percent(found.network_probability) })),
         element("span", { className: "split" }, `text ${percent(found.text_share)}`,
-          meter(found.text_share), `structure ${percent(found.structure_share)}`), close);
+          meter(found.text_share), `structure ${percent(found.structure_share)}`),
+        element("ul", { className: "parts", ariaLabel: "Contributions to the log odds of a link" },
+          ...Object.entries(found.parts).map(contribution)), close);
       shown = [header, element("div", { className: "columns" }, side(found.source), side(found.target))];
     } catch (error) {
       shown = [element("header", {}, close), message("error", error.message)];
@@ -151,7 +150,7 @@ const start = async () => {
     const [known, total] = [found.known, found.words].map((count) => count.toLocaleString("en"));
     nearest.replaceChildren(
       ...(found.known < found.words ? [message("note", `${known} of ${total} words are in the vocabulary.`)] : []),
-      ...list("Nearest vertices", "probability of a link", found.nearest.map((link) => page.probabilityRow(link,
+      ...list("Likeliest links", "probability of a link", found.nearest.map((link) => page.probabilityRow(link,
         { title: `${link.text}\n\ncosine similarity ${link.similarity.toFixed(3)}` }))));
   };
   form.addEventListener("submit", async (event) => {
@@ -180,19 +179,15 @@ const start = async () => {
   const legend = byId("legend");
   const ramp = (values, low, high) => Uint8Array.from(values, (v) => Math.round(8 * clamp((v - low) / Math.max(1e-9, high - low), 0, 1)));
   const showScale = (name, low, high) => legend.replaceChildren(element("div", { className: "scale" }, element("span", { textContent: name }), low,
-    element("span", { className: "steps" }, ...STEPS.map((colour) => {
-      const step = element("i");
-      step.style.background = `var(${colour})`;
-      return step;
-    })), high));
+    element("span", { className: "steps" }, ...STEPS.map((colour) => element("i", { style: `background: var(${colour})` }))), high));
   const colourBy = {
     label() {
       map.setColours(labelColours, LABELS);
-      page.resetLegend = buildLegend(legend, map, data);
+      page.resetLegend = buildLegend(legend, map, data.labels, labelColours);
     },
     degree() {
-      const most = network.degree.reduce((a, b) => Math.max(a, b), 0);
-      map.setColours(ramp(Float32Array.from(network.degree, Math.log1p), 0, Math.log1p(most)), STEPS);
+      const most = network.degree[map.byDegree[0]];
+      map.setColours(ramp(network.degree.map(Math.log1p), 0, Math.log1p(most)), STEPS);
       showScale("Degree", 0, most);
     },
     uncertainty() {

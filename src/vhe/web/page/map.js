@@ -16,8 +16,9 @@ class NetworkMap {
     this.partner = -1; // the other vertex of the compared pair
     this.newText = null; // {x, y, near}: position and nearest vertices of an embedded text
     this.palette = LABELS;
-    this.order = this.shuffled(); // random, so that no label always covers another
-    this.byDegree = Array.from(this.order).sort((a, b) => network.degree[b] - network.degree[a]);
+    const hash = (i) => Math.imul(i, 2654435761) >>> 0;
+    this.order = [...network.x.keys()].sort((a, b) => hash(a) - hash(b)); // mixed: no label always covers another
+    this.byDegree = [...this.order].sort((a, b) => network.degree[b] - network.degree[a]);
     this.readColours();
     new ResizeObserver(() => this.resize()).observe(canvas);
     theme.listeners.push(() => { this.readColours(); this.redraw(); });
@@ -25,26 +26,11 @@ class NetworkMap {
     this.addListeners();
   }
 
-  shuffled() {
-    const order = Int32Array.from(this.network.x, (_, i) => i);
-    let state = 1;
-    for (let i = order.length - 1; i > 0; i--) {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      const j = Math.floor((state / 4294967296) * (i + 1));
-      [order[i], order[j]] = [order[j], order[i]];
-    }
-    return order;
-  }
-
   readColours() {
     const style = getComputedStyle(document.documentElement);
     const read = (name) => style.getPropertyValue(name).trim();
     this.colours = this.palette.map(read);
-    this.ink = read("--ink");
-    this.soft = read("--soft");
-    this.link = read("--link");
-    this.accent = read("--accent");
-    this.surface = read("--surface");
+    for (const name of ["ink", "soft", "link", "accent", "surface"]) this[name] = read(`--${name}`);
     this.font = getComputedStyle(document.body).fontFamily;
   }
 
@@ -149,8 +135,7 @@ class NetworkMap {
     this.drawVertices(context, radius, focused || highlighted ? 0.22 : 1, focused ? 0.5 : 1);
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     const occupied = [], zoomedIn = this.scale >= this.fitScale * 1.8;
-    if (this.selected >= 0) this.drawLinks(context, radius, occupied);
-    else if (this.newText) this.drawNewTextLinks(context, radius, occupied);
+    if (focused) this.drawLinks(context, radius, occupied);
     else if (zoomedIn) this.drawNames(context, radius, occupied);
     else if (!highlighted) this.drawRegions(context, occupied);
     if (this.newText) this.drawNewText(context);
@@ -161,7 +146,7 @@ class NetworkMap {
   drawVertices(context, radius, opacity, highlightOpacity) {
     const { network, order, highlighted } = this, raster = new Raster(this.canvas.width, this.canvas.height, this.surface);
     // Vertices without links are smaller.
-    const stamps = (share) => [network.linked ? 0.72 : 1, 1].map((size) =>
+    const stamps = (share) => [network.degree[this.byDegree[0]] ? 0.72 : 1, 1].map((size) =>
       this.colours.map((colour) => raster.stamp(radius * size * this.ratio, radius > 1.5 ? 0.6 * this.ratio : 0, colour, share)));
     const scale = this.scale * this.ratio;
     const left = (this.w * this.ratio) / 2 - this.cx * scale, top = (this.h * this.ratio) / 2 - this.cy * scale;
@@ -176,27 +161,19 @@ class NetworkMap {
     raster.show(context);
   }
 
-  drawDisc(context, i, radius) {
+  circle(context, i, radius) {
     context.beginPath();
     context.arc(...this.screen(i), radius, 0, 2 * Math.PI);
-    context.fillStyle = this.colours[this.network.colour[i]];
-    context.fill();
-  }
-
-  boxAround(i, radius) {
-    const [sx, sy] = this.screen(i);
-    return [sx - radius, sy - radius, sx + radius, sy + radius];
   }
 
   drawRing(context, i, radius) {
-    context.beginPath();
-    context.arc(...this.screen(i), radius, 0, 2 * Math.PI);
+    this.circle(context, i, radius);
     context.lineWidth = 1.6;
     context.strokeStyle = this.ink;
     context.stroke();
   }
 
-  drawLines(context, sx, sy, ends, { dashes = [], width = 1.2, alpha = 0.6, colour = this.link }) {
+  drawLines(context, [sx, sy], ends, { dashes = [], width = 1.2, alpha = 0.6, colour = this.link }) {
     context.beginPath();
     for (const j of ends) {
       context.moveTo(sx, sy);
@@ -211,43 +188,36 @@ class NetworkMap {
     context.globalAlpha = 1;
   }
 
+  // The links of the selected vertex, or else of the embedded text, with the vertices at their ends.
   drawLinks(context, radius, occupied) {
-    const i = this.selected, links = this.network.neighbours(i), suggested = this.network.suggested(i).map((link) => link.number);
-    const from = this.screen(i), partner = this.partner >= 0 ? [this.partner] : [];
-    this.drawLines(context, ...from, suggested, { dashes: [4, 4], width: 1, alpha: 0.65 });
-    this.drawLines(context, ...from, links, {});
-    this.drawLines(context, ...from, partner, { width: 2.6, alpha: 1, colour: this.accent });
-    for (const j of [...suggested, ...links, ...partner, i]) this.drawDisc(context, j, radius);
-    for (const j of [i, ...partner]) this.drawRing(context, j, radius + 2.5);
-    for (const j of [...suggested, ...links, ...partner, i]) occupied.push(this.boxAround(j, radius));
-    for (const j of [i, ...partner]) this.drawName(context, j, radius, occupied, true);
-    for (const j of [...links, ...suggested].slice(0, 40)) if (j !== this.partner) this.drawName(context, j, radius, occupied, false);
-  }
-
-  drawNewTextLinks(context, radius, occupied) {
-    const [sx, sy] = this.toScreen(this.newText);
-    occupied.push([sx - 12, sy - 12, sx + 12, sy + 12]);
-    this.drawLines(context, sx, sy, this.newText.near, { dashes: [4, 4], width: 1, alpha: 0.65 });
-    for (const j of this.newText.near) {
-      this.drawDisc(context, j, radius);
-      occupied.push(this.boxAround(j, radius));
+    const i = this.selected, from = i >= 0 ? this.screen(i) : this.toScreen(this.newText), [sx, sy] = from;
+    const links = i >= 0 ? this.network.neighbours(i) : [];
+    const suggested = i >= 0 ? this.network.suggested(i).map((link) => link.number) : this.newText.near;
+    const partner = this.partner >= 0 ? [this.partner] : [], marked = i >= 0 ? [i, ...partner] : [];
+    this.drawLines(context, from, suggested, { dashes: [4, 4], width: 1, alpha: 0.65 });
+    this.drawLines(context, from, links, {});
+    this.drawLines(context, from, partner, { width: 2.6, alpha: 1, colour: this.accent });
+    if (i < 0) occupied.push([sx - 12, sy - 12, sx + 12, sy + 12]);
+    for (const j of [...suggested, ...links, ...marked]) {
+      this.circle(context, j, radius);
+      context.fillStyle = this.colours[this.network.colour[j]];
+      context.fill();
+      const [x, y] = this.screen(j);
+      occupied.push([x - radius, y - radius, x + radius, y + radius]);
     }
-    for (const j of this.newText.near) this.drawName(context, j, radius, occupied, false);
+    for (const j of marked) this.drawRing(context, j, radius + 2.5);
+    for (const j of marked) this.drawName(context, j, radius, occupied, true);
+    for (const j of [...links, ...suggested].slice(0, 40)) if (j !== this.partner) this.drawName(context, j, radius, occupied, false);
   }
 
   drawNewText(context) {
     const [sx, sy] = this.toScreen(this.newText), reach = 9;
-    context.beginPath();
-    context.moveTo(sx, sy - reach);
-    context.lineTo(sx + reach, sy);
-    context.lineTo(sx, sy + reach);
-    context.lineTo(sx - reach, sy);
-    context.closePath();
+    const diamond = new Path2D(`M ${sx} ${sy - reach} l ${reach} ${reach} l ${-reach} ${reach} l ${-reach} ${-reach} Z`);
     context.lineWidth = 4;
     context.strokeStyle = this.surface;
-    context.stroke();
+    context.stroke(diamond);
     context.fillStyle = this.accent;
-    context.fill();
+    context.fill(diamond);
   }
 
   // Write an id beside its vertex unless it would cover something.

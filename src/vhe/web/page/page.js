@@ -22,11 +22,9 @@ const openPage = (data, network, options) => {
   });
 
   const row = (i, number, { title = data.texts[i], open = () => select(i, { show: true }) } = {}) => {
-    const made = element("button", { type: "button", title }, dot(labelColour[i]),
-      idElement("span", "name", network.ids[i]), element("span", { className: "number" }, number));
-    made.addEventListener("click", () => open(made));
-    made.addEventListener("mouseenter", () => map.setHover(i));
-    made.addEventListener("mouseleave", () => map.setHover(-1));
+    const made = element("button", { type: "button", title, onmouseenter: () => map.setHover(i), onmouseleave: () => map.setHover(-1) },
+      dot(labelColour[i]), idElement("span", "name", network.ids[i]), element("span", { className: "number" }, number));
+    made.onclick = () => open(made);
     return element("li", {}, made);
   };
   const probabilityRow = ({ number, probability }, options) =>
@@ -51,12 +49,12 @@ const openPage = (data, network, options) => {
   };
 
   const showVertex = (i, vertex) => {
-    const links = network.neighbours(i).sort((a, b) => (data.ids[a] < data.ids[b] ? -1 : 1));
+    const links = [...network.neighbours(i)].sort((a, b) => (data.ids[a] < data.ids[b] ? -1 : 1));
     const { text, label, suggestions } = vertex, facts = labelElements(i, label);
     if (data.uncertainty) facts.push(element("span", { textContent: `uncertainty ${data.uncertainty[i].toFixed(3)}` }));
     const open = (j) => openSuggestion && { open: (made) => openSuggestion(i, j, made) };
     detail.replaceChildren(
-      closeButton("Clear selection", () => select(-1)),
+      button("close", "×", () => select(-1), "Clear selection"),
       idElement("h3", "id", data.ids[i]),
       element("p", { className: "facts" }, ...facts),
       ...textElements(text),
@@ -86,7 +84,7 @@ const openPage = (data, network, options) => {
   };
   const showError = (error) => detail.replaceChildren(element("p", { className: "error", textContent: error.message }));
 
-  const page = { map, select, row, probabilityRow, labelElements, resetLegend: buildLegend(byId("legend"), map, data) };
+  const page = { map, select, row, probabilityRow, labelElements, resetLegend: buildLegend(byId("legend"), map, data.labels, labelColour) };
 
   const box = searchBox(query, byId("matches"), {
     async search(words) {

@@ -11,12 +11,6 @@ const theme = {
 
   get dark() { return (this.chosen ?? (this.system.matches ? "dark" : "light")) === "dark"; },
 
-  choose(name) {
-    this.chosen = name;
-    try { localStorage.setItem("vhe-theme", name); } catch { /* storage may be disabled */ }
-    this.apply();
-  },
-
   apply() {
     if (this.chosen) {
       for (const rule of this.rules) rule.media.mediaText = this.dark ? "all" : "not all";
@@ -34,5 +28,9 @@ theme.apply();
 theme.system.addEventListener("change", () => theme.apply());
 addEventListener("DOMContentLoaded", () => {
   theme.apply();
-  document.getElementById("theme")?.addEventListener("click", () => theme.choose(theme.dark ? "light" : "dark"));
+  document.getElementById("theme").onclick = () => {
+    theme.chosen = theme.dark ? "light" : "dark";
+    try { localStorage.setItem("vhe-theme", theme.chosen); } catch { /* storage may be disabled */ }
+    theme.apply();
+  };
 });

@@ -1,0 +1,27 @@
+"""Templates and static files of the folder ``page``; templates escape all values."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+SCRIPTS = ("theme.js", "raster.js", "map.js", "network.js", "controls.js", "page.js")
+
+_templates = Environment(
+    loader=PackageLoader("vhe.web", "page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+)
+_templates.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+
+
+def page_file(name: str) -> str:
+    """The content of a file of the folder ``page``."""
+    return files("vhe.web").joinpath("page", name).read_text("utf-8")
+
+
+def render(template: str, **values: object) -> bytes:
+    """A page in UTF-8; lone surrogates, which UTF-8 cannot encode, become question marks."""
+    return _templates.get_template(template).render(values).encode("utf-8", "replace")
