@@ -17,6 +17,7 @@ from vhe.cli import COMMANDS, main, make_app
 from vhe.cli.fit import training_sentence
 from vhe.config import PairVHEConfig, VHEConfig
 from vhe.data.network import TextNetwork
+from vhe.errors import VHEError
 from vhe.estimators import VHE, PairVHE, load_model
 from vhe.runtime import native
 
@@ -173,16 +174,30 @@ def test_help_lists_the_settings_of_a_model(
     assert list(listed) == [f.name for f in fields(config)]
     for f in fields(config):
         default = str(f.default) if not isinstance(f.default, bool | None) else None
-        default = default or {None: "none", True: "true", False: "false"}[f.default]
+        default = default or {None: "none", True: "true", False: "false", "": "empty"}[f.default]
         assert listed[f.name] == f"{f.metadata['help']} (default: {default})"
 
 
 def test_plain_help_says_how_to_list_settings(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "vhe fit --model graph --help" in shown
-    assert "vhe fit --model pair --help" in shown
+    assert "vhe config" in shown
     assert "Settings of the" not in shown
+
+
+def test_config_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = run_json(capsys, "config")
+    for model, config in (("graph", VHEConfig), ("pair", PairVHEConfig)):
+        assert {name: entry["default"] for name, entry in listed[model].items()} == {
+            f.name: f.default for f in fields(config)
+        }
+        assert all(entry["help"] for entry in listed[model].values())
+    assert list(run_json(capsys, "config", "pair")) == ["pair"]
+    assert main(["config"]) == 0
+    shown = capsys.readouterr().out
+    assert "Settings of the graph model" in shown
+    assert "homophily" in shown
+    assert "config" in error_line(capsys, "config", "both")
 
 
 @pytest.mark.parametrize(("command", "example"), [(c, example) for c, _, example in COMMANDS])
@@ -212,16 +227,20 @@ def test_help_and_version_import_no_heavy_packages() -> None:
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        (["fti"], 'Did you mean "fit"'),
+        (["fti"], "did you mean fit?"),
         (["fit", "nonsense", "--out", "{tmp}/m"], "'nonsense' is neither a dataset"),
         (["fit", "hepht", "--out", "{tmp}/m"], "did you mean 'hepth'"),
         (["fit", "--out", "{tmp}/m"], "no network given"),
         (["fit", "cora"], "--out"),
+        (["fit", "v.csv", "e.csv", "--out", "m"], "given as --vertices FILE --edges FILE"),
+        (["score", "{tmp}/none", "a", "b", "c"], "unexpected argument c"),
         (["fit", "cora", "--out", "{tmp}/m", "--sed", "1"], "--sed"),
         (["fit", "cora", "--out", "{tmp}/m", "--seed", "x"], "--seed"),
         (["fit", "cora", "--out", "{tmp}/m", "--seed", "-1"], "--seed"),
         (["fit", "cora", "--out", "{tmp}/m", "--threads", "0"], "--threads"),
         (["fit", "cora", "--out", "{tmp}/m", "--set", "latent_dims=1"], "did you mean latent_dim"),
+        (["fit", "cora", "--out", "{tmp}/m", "--set", "Latent_Dim=1"], "did you mean latent_dim"),
+        (["fit", "cora", "--out", "{tmp}/m", "--set", "size=1"], "known settings: "),
         (["fit", "cora", "--out", "{tmp}/m", "--set", "latent_dim=0"], "latent_dim is 0"),
         (["fit", "cora", "--out", "{tmp}/m", "--set", "latent_dim"], "expected KEY=VALUE"),
         (["fit", "cora", "--out", "{tmp}/m", "--set", "homophily=.9"], "add --model pair"),
@@ -243,7 +262,7 @@ def test_help_and_version_import_no_heavy_packages() -> None:
         (["fit", "cora", "--out", "{tmp}/file/m"], "cannot be written"),
         (["fit", "cora", "--out", "{tmp}"], "contains other files"),
         (["fit", "--edges", "{tmp}/file", "--out", "{tmp}/m"], "--vertices"),
-        (["fit", "cora", "--edges", "{tmp}/file", "--out", "{tmp}/m"], "omit one of them"),
+        (["fit", "cora", "--edges", "{tmp}/file", "--out", "{tmp}/m"], "omit the option"),
         (["fit", "--vertices", "{tmp}/no.csv", "--edges", "no.csv", "--out", "m"], "no.csv"),
         (["embed", "{tmp}/none", "--out", "{tmp}/e.csv"], "no such model folder"),
         (["embed", "{tmp}/none", "--out", "{tmp}/e.xls"], "'.xls'"),
@@ -251,6 +270,8 @@ def test_help_and_version_import_no_heavy_packages() -> None:
         (["embed", "{tmp}/none", "--out", "{tmp}/e.csv", "--contexts", "some"], "--contexts"),
         (["score", "{tmp}/none", "a"], "two vertices are required"),
         (["score", "{tmp}/none", "a", "b", "--pairs", "{tmp}/file"], "omit one of them"),
+        (["report", "{tmp}/none", "--out", "{tmp}/r.pdf"], "'.pdf'"),
+        (["report", "{tmp}/none", "--out", "{tmp}/r.html"], "no such model folder"),
         (["data", "nonsense"], "neither a dataset"),
         (["doctor", "now"], "now"),
     ],
@@ -367,6 +388,55 @@ def test_fit_reports_and_saves_the_model(
     estimator = load_model(out)
     assert estimator.result_["model"] == model
     assert isinstance(estimator, PairVHE if model == "pair" else VHE)
+
+
+def test_fit_prints_the_next_steps(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "my model"
+    assert main(["fit", *files, "--out", str(out), "--seed", "0", *tiny()]) == 0
+    shown = capsys.readouterr().out
+    for command in ("suggest", "report", "serve"):
+        assert f"  vhe {command} '{out}'" in shown
+
+
+def test_a_full_disk_is_noticed_before_training(
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from types import SimpleNamespace
+
+    monkeypatch.setattr("vhe.cli.paths.shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
+    line = error_line(capsys, "fit", *files, "--out", str(tmp_path / "m"), "--seed", "0", *tiny())
+    assert "0 MB are free on this disk" in line
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("command", ["suggest", "embed", "map", "report", "add", "evaluate"])
+def test_heavy_commands_limit_their_threads(
+    command: str, model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+
+    seen = []
+
+    def read(*_: object, **__: object) -> None:
+        seen.append(torch.get_num_threads())
+        raise VHEError("enough")
+
+    monkeypatch.setattr(f"vhe.cli.{command}.read_model", read, raising=False)
+    monkeypatch.setattr(f"vhe.cli.{command}.read_network", read, raising=False)
+    out = {"suggest": (), "evaluate": (), "embed": ("--out", "e.npy"), "add": ("--out", "m2")}
+    options = out.get(command, ("--out", "x.html"))
+    target = ("link", "seealso") if command == "evaluate" else (model,)
+    options += ("--vertices", "v.csv") if command == "add" else ()
+    before = torch.get_num_threads()
+    for threads in (1, 3):
+        assert main([command, *target, *options, "--threads", str(threads)]) == 2
+    assert seen == [1, 3]
+    assert torch.get_num_threads() == before
 
 
 def test_the_graph_model_is_the_default_and_paper_implies_the_pair_model(
@@ -570,10 +640,28 @@ def test_score_of_two_vertices_with_numeric_ids(
 ) -> None:
     (pair,) = run_json(capsys, "score", model, "100", "101")["pairs"]
     assert (str(pair["source"]), str(pair["target"])) == ("100", "101")
-    assert 0 <= pair["probability"] <= 1
-    assert -1 <= pair["score"] <= 1
+    assert 0 <= pair["probability"] < pair["balanced_probability"] <= 1
+    odds = pair["balanced_probability"] / (1 - pair["balanced_probability"])
+    assert np.log(odds) == pytest.approx(pair["score"])
     assert main(["score", model, "100", "101"]) == 0
-    assert f"{pair['probability']:.4f}" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    for name in ("probability", "balanced_probability", "score"):
+        assert f"{pair[name]:.4f}" in shown
+    (suggested, *_) = load_model(model).suggest_links("100", 1)
+    (pair,) = run_json(capsys, "score", model, "100", str(suggested.id))["pairs"]
+    assert pair["probability"] == pytest.approx(suggested.probability)
+
+
+def test_numbers_are_not_folded_on_a_narrow_terminal(
+    model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pair,) = run_json(capsys, "score", model, "100", "125")["pairs"]
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["score", model, "100", "125"]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 40
+    for name in ("probability", "balanced_probability", "score"):
+        assert f"{pair[name]:.4f}" in shown
 
 
 def test_score_of_a_file_of_pairs(

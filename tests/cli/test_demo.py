@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from vhe.cli.demo import present
+from vhe.cli.demo import present, summary
 from vhe.data.network import TextNetwork
 from vhe.estimators import VHE, load_model
+from vhe.predict.link_posterior import at_density
 from vhe.predict.predictor import density
-from vhe.predict.probability import at_density
-from vhe.web.demo_report import subpackages, summary
+from vhe.web.map_data import subpackages
 
 SUBJECTS = ("matrix", "graph", "table", "signal")
 HOSTILE = "evil.</script><img src=x onerror=alert(1)>[bold]"
@@ -49,15 +49,15 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, str, TextNetw
     return result, printed.getvalue(), network, out
 
 
-def test_scores_of_both_methods(shown: tuple) -> None:
+def test_scores_of_all_methods(shown: tuple) -> None:
     result, printed, network, _ = shown
     held_out = round(0.15 * len(network.links))
-    assert set(result["scores"]) == {"VHE", "TF-IDF"}
+    assert set(result["scores"]) == {"VHE", "Diffused text", "TF-IDF"}
     for method, scores in result["scores"].items():
         assert scores["edges"] == held_out
         assert scores["protocol"] == "clean"
         line = next(line for line in printed.splitlines() if line.strip().startswith(method))
-        assert line.split()[1:] == [
+        assert line.split()[-4:] == [
             f"{scores[name]:.3f}" for name in ("auc", "ap", "mrr", "hits10")
         ]
     assert result["scores"]["VHE"]["auc"] > 0.7
@@ -88,7 +88,7 @@ def test_the_report_has_every_vertex_once_and_escapes_ids(shown: tuple) -> None:
     assert data["labels"] == [f"package.{subject}" for subject in sorted(SUBJECTS)]
     assert page.count("</script>") == 2
     assert "<img" not in page
-    for word in ("VHE", "TF-IDF", "Hits@10", "polyline", "torch", "Seed"):
+    for word in ("VHE", "Diffused text", "TF-IDF", "Hits@10", "polyline", "torch", "Seed"):
         assert word in page
 
 
@@ -101,6 +101,7 @@ def test_output_is_plain_and_fits_80_columns(shown: tuple) -> None:
         f"{out / 'report.html'}",
         f"vhe serve {out / 'model'}  ",
         f"vhe explain {out / 'model'} ",
+        f"vhe suggest {out / 'model'} ",
         "vhe fit --vertices ",
     ):
         assert line in printed
@@ -111,7 +112,7 @@ def test_the_saved_model_gives_the_printed_probabilities(shown: tuple) -> None:
     loaded = load_model(result["model"])
     pairs = [(s["source"], s["target"]) for s in result["suggestions"]]
     expected = [s["probability"] for s in result["suggestions"]]
-    balanced = loaded.predict_proba(pairs)
+    balanced = loaded.predict_proba(pairs, balanced=True)
     np.testing.assert_allclose(at_density(balanced, density(network)), expected)
     assert loaded.network_.ids == network.ids
 

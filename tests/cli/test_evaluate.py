@@ -143,7 +143,10 @@ def test_the_reliability_diagram_is_written(
     from vhe.baselines.tfidf import TFIDF
 
     monkeypatch.setattr(  # a fast method with probabilities
-        TFIDF, "probability_indices", lambda self, i, j: self.score_indices(i, j), raising=False
+        TFIDF,
+        "probability_indices",
+        lambda self, i, j, balanced: self.score_indices(i, j),
+        raising=False,
     )
     picture = tmp_path / "reliability.png"
     tokens = ["link", *files, "--method", "tfidf", "--seeds", "0-1", "--reliability", str(picture)]

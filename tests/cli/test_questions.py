@@ -81,6 +81,58 @@ def test_suggested_links(model: str, capsys: pytest.CaptureFixture[str]) -> None
     assert max(map(len, shown.splitlines())) <= 80
     assert "\x1b" not in shown
     assert len(run_json(capsys, "suggest", model, "103")["links"]) == 10
+    least = wanted[1].probability
+    options = ("-k", "4", "--min-probability", f"{least:.12f}")
+    links = run_json(capsys, "suggest", model, "103", *options)["links"]
+    assert 1 <= len(links) <= 2
+    assert printed(capsys, "suggest", model, "103", "--min-probability", "1") == (
+        "no missing links with probability 1 or more\n"
+    )
+
+
+def test_the_best_links_of_the_network(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted = load_model(model)
+    links = run_json(capsys, "suggest", model, "-k", "12")["links"]
+    table = fitted.suggest_all(12)
+    assert [link["source"] for link in links] == table["source"].tolist()
+    assert [link["probability"] for link in links] == table["probability"].tolist()
+    assert len({frozenset((link["source"], link["target"])) for link in links}) == 12
+    assert len(run_json(capsys, "suggest", model)["links"]) == 100
+
+    shown = printed(capsys, "suggest", model, "-k", "3")
+    assert max(map(len, shown.splitlines())) <= 80
+    assert f"{links[0]['probability']:.3f}" in shown
+    assert ("nearly the same texts" in shown) == any(table["duplicate"][:3])
+
+    distinct = run_json(capsys, "suggest", model, "-k", "9", "--no-duplicates")["links"]
+    assert not any(link["duplicate"] for link in distinct)
+
+    lines = printed(capsys, "suggest", model, "-k", "3", "--format", "markdown").splitlines()
+    first = links[0]
+    assert lines[0].startswith(f"- [ ] `{first['source']}` and `{first['target']}`: 0.")
+    assert len(lines) == 3
+    rows = list(csv.DictReader(printed(capsys, "suggest", model, "--format", "csv").splitlines()))
+    assert len(rows) == 100
+    assert list(rows[0]) == list(links[0])
+    for name in ("links.csv", "links.md", "links.json", "links.parquet"):
+        out = tmp_path / name
+        found = run_json(capsys, "suggest", model, "-k", "5", "--out", str(out))
+        assert found == {"file": str(out), "links": 5, "vertices": 30}
+    assert json.loads((tmp_path / "links.json").read_text())["links"] == links[:5]
+    assert (tmp_path / "links.md").read_text().splitlines()[:3] == lines
+    assert pq.read_table(tmp_path / "links.parquet").column("source").to_pylist() == [
+        link["source"] for link in links[:5]
+    ]
+
+
+def test_a_checklist_escapes_ids() -> None:
+    from vhe.cli.suggest import _text
+
+    columns = {"source": ["a`b\n# c"], "target": ["*d*"], "probability": [0.5], "duplicate": [True]}
+    expected = "- [ ] `a'b # c` and `*d*`: 0.500 (nearly the same text)\n"
+    assert _text(columns, "markdown", raw=False) == expected
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
@@ -112,13 +164,17 @@ def test_invalid_suggest_commands_are_refused(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "'999'" in error_line(capsys, "suggest", model, "999")
-    assert "one vertex or --all" in error_line(capsys, "suggest", model)
     out = str(tmp_path / "links.csv")
-    assert "one vertex or --all" in error_line(
+    assert "ID and --all exclude" in error_line(
         capsys, "suggest", model, "103", "--all", "--out", out
     )
-    assert "require each other" in error_line(capsys, "suggest", model, "--all")
-    assert "require each other" in error_line(capsys, "suggest", model, "103", "--out", out)
+    assert "--all requires --out" in error_line(capsys, "suggest", model, "--all")
+    assert "from 0 to 1" in error_line(capsys, "suggest", model, "--min-probability", "30")
+    assert "exclude" in error_line(capsys, "suggest", model, "--json", "--format", "csv")
+    assert "omit it or --out" in error_line(
+        capsys, "suggest", model, "--format", "table", "--out", out
+    )
+    assert "--format" in error_line(capsys, "suggest", model, "--format", "xml")
     assert ".xlsx" in error_line(
         capsys, "suggest", model, "--all", "--out", str(tmp_path / "a.xlsx")
     )
@@ -138,6 +194,8 @@ def test_explain(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     shown = printed(capsys, "explain", model, "100", "104", "--html", str(page))
     assert "Cats purr on warm sofas" in shown
     assert "% from the texts" in shown
+    assert "texts" in shown.split("structure")[1]  # the parts of the score
+    assert "links" in shown
     assert str(page) in shown.replace("\n", "")
     assert "\x1b" not in shown
     assert page.read_text().startswith("<!doctype html>")
@@ -152,6 +210,17 @@ def test_colours_are_used_on_a_terminal_only(
     assert "\x1b[" in printed(capsys, "explain", model, "100", "104")
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in printed(capsys, "explain", model, "100", "104")
+
+
+def test_explain_keeps_punctuation() -> None:
+    from vhe.cli.explain import _pieces
+
+    text = "Graph-based VAEs, in 2019: naïve?"
+    words = [("Graph", 0.5), ("based", 0.0), ("VAEs", 0.5), ("in", 0.0), ("2019", 0.0)]
+    pieces = _pieces(text, [*words, ("naïve", 0.0)])
+    assert "".join(piece for piece, _ in pieces) == text
+    assert [piece for piece in pieces if piece[1]] == [("Graph", 0.5), ("VAEs", 0.5)]
+    assert _pieces("ﬁne", [("fine", 1.0)]) == [("fine ", 1.0)]  # normalised
 
 
 def test_explain_names_an_unknown_vertex(model: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`vhe reproduce` and `vhe report`."""
+"""`vhe reproduce` and its report."""
 
 import json
 from pathlib import Path
@@ -28,9 +28,9 @@ def test_run_resume_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["reproduce", *FEW, "--results", results]) == 0
     printed = capsys.readouterr()
     assert "finished before  4" in printed.out
-    assert main(["report", "--results", results, "--out", out, "--json"]) == 0
+    assert main(["reproduce", "report", "--results", results, "--out", out, "--json"]) == 0
     files = json.loads(capsys.readouterr().out)["files"]
-    assert {Path(file).name for file in files} >= {"README.md", "index.html", "ratio-cora.svg"}
+    assert {Path(file).name for file in files} >= {"README.md", "ratio-cora.svg"}
     assert "| TF-IDF |" in (Path(out) / "link.md").read_text()
 
 
@@ -73,7 +73,8 @@ def test_a_failed_experiment_sets_the_exit_status(
         (["reproduce", "everything"], "everything"),
         (["reproduce", "--workers", "0"], "--workers"),
         (["reproduce", "tsne", "--datasets", "hepth"], "no experiment matches"),
-        (["report", "--results", "{tmp}/none"], "no finished results"),
+        (["reproduce", "report", "--results", "{tmp}/none"], "no finished results"),
+        (["reproduce", "link", "--out", "{tmp}/pages"], "use vhe reproduce report"),
     ],
 )
 def test_an_error_is_one_line_and_status_2(
@@ -130,7 +131,7 @@ def test_results_of_removed_methods_are_one_line_on_standard_error(
         old = path.read_text().replace('"tfidf"', '"vhe-paper"')
         path.with_name(path.name.replace("tfidf", "vhe-paper")).write_text(old)
     capsys.readouterr()
-    assert main(["report", "--results", str(results), "--out", str(out)]) == 0
+    assert main(["reproduce", "report", "--results", str(results), "--out", str(out)]) == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("note: ignored 4 results")
     assert "vhe-paper (4)" in line

@@ -21,7 +21,7 @@ from vhe.evaluation.experiment import (
 from vhe.evaluation.link import evaluate
 from vhe.evaluation.methods import make
 from vhe.evaluation.summary import Figure
-from vhe.evaluation.unseen import evaluate_unseen
+from vhe.evaluation.unseen import fit_unseen
 from vhe.predict.scoring import CosineMethod
 
 FAST_VHE = {"latent_dim": 16, "min_count": 1, "max_steps": 2, "validation": 0.2}
@@ -71,7 +71,7 @@ def test_a_link_experiment_splits_fits_and_evaluates(network: TextNetwork, proto
 def test_an_unseen_experiment_holds_out_vertices(network: TextNetwork) -> None:
     result = Evaluator(network).measure(Experiment("unseen", "topics", "tfidf", 0.6, "lines", 1))
     test = split_vertices(network, 0.6, 1, "lines")[1]
-    assert result["auc"] == evaluate_unseen(make("tfidf", 1), test).auc
+    assert result["auc"] == evaluate(fit_unseen(make("tfidf", 1), test), test).auc
 
 
 def test_fractions_of_labels_share_one_fit(network: TextNetwork, monkeypatch) -> None:

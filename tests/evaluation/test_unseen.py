@@ -16,7 +16,7 @@ from vhe.errors import VHEError
 from vhe.estimators import load_model
 from vhe.evaluation.link import evaluate
 from vhe.evaluation.methods import make
-from vhe.evaluation.unseen import check_unseen, evaluate_unseen, fit_unseen
+from vhe.evaluation.unseen import check_unseen, fit_unseen
 from vhe.predict.scoring import CosineMethod
 
 TOPICS = 5
@@ -66,7 +66,7 @@ def test_methods_are_fitted_on_the_training_network_and_score_all_vertices(test_
     fitted = fit_unseen(method, test_)
     assert method.network is test_.train
     assert np.array_equal(fitted.embedding_, topics(test_.network.texts))
-    scores = evaluate_unseen(Inductive(), test_)
+    scores = evaluate(fit_unseen(Inductive(), test_), test_)
     assert scores.auc > 0.8
     assert scores.edges == len(test_)
     assert scores.protocol == test_.protocol
@@ -84,7 +84,7 @@ def test_diffused_text_sees_all_texts_but_only_edges_of_seen_vertices(test_, mon
     seen: list[TextNetwork] = []
     fit = DiffusedText.fit
     monkeypatch.setattr(DiffusedText, "fit", lambda self, net: seen.append(net) or fit(self, net))
-    assert evaluate_unseen(make("diffused-text", 0), test_).auc > 0.7
+    assert evaluate(fit_unseen(make("diffused-text", 0), test_), test_).auc > 0.7
     assert seen[0].texts == test_.network.texts
     assert seen[0].edges.max() < len(test_.train)
     assert np.array_equal(seen[0].edges, test_.train.edges)
@@ -99,7 +99,7 @@ def test_tfidf_scores_as_on_the_whole_network(test_) -> None:
 
 def test_a_method_that_is_not_inductive_is_refused(test_) -> None:
     with pytest.raises(VHEError, match="Structure cannot embed unseen vertices"):
-        evaluate_unseen(Structure(), test_)
+        evaluate(fit_unseen(Structure(), test_), test_)
     with pytest.raises(VHEError, match="my-method cannot embed"):
         check_unseen("my-method", Structure())
 

@@ -22,9 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from forked import measured
+from safetensors.torch import load, save
 
 from vhe.estimators import load_model
-from vhe.storage.folder import FORMAT, MANIFEST, json_bytes, read_tensors, tensor_bytes
+from vhe.storage.folder import FORMAT, MANIFEST, json_bytes
 
 TERABYTE, NAN = 1 << 40, float("nan")
 Harm = Callable[[Path], None]
@@ -90,9 +91,9 @@ def naming(other: str) -> Harm:
 
 def weights(change: Callable[[dict[str, Any]], None]) -> Harm:
     def harm(folder: Path) -> None:
-        tensors = read_tensors((folder / "weights.safetensors").read_bytes(), "")
+        tensors = load((folder / "weights.safetensors").read_bytes())
         change(tensors)
-        (folder / "weights.safetensors").write_bytes(tensor_bytes(tensors))
+        (folder / "weights.safetensors").write_bytes(save(tensors))
         seal(folder)
 
     return harm
@@ -192,8 +193,8 @@ def attacks(model: Path) -> dict[str, Harm]:
         "an embedding that is infinite": weights(set_infinity),
         "weights that are integers": weights(set_integers),
         "a seed beyond all numbers": written("result.json", b'{"seed": 1e999}'),
-        "calibration that is NaN": edited(
-            "config.json", lambda c: c["numbers"].update({"calibration.slope": NAN})
+        "a link posterior that is NaN": edited(
+            "config.json", lambda c: c["numbers"].update({"link.offset": NAN})
         ),
     }  # fmt: skip
     for name in names:

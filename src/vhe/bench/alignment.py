@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from vhe.bench.measure import MATRIX_WORK, interleaved, matrix_product, pair_trainer
+from vhe.bench.measure import MATRIX_WORK, interleaved, matrix_product, pair_trainer, training_step
 from vhe.config import PairVHEConfig
 from vhe.data.network import TextNetwork
 from vhe.data.sampling import Pairs
@@ -40,11 +42,8 @@ class StraightforwardAlignment(PhraseToWordAlignment):
 
 def padded(pairs: TextPairs, most: int) -> TextPairs:
     """The same pairs, each text padded to ``most`` words."""
-    wide = {
-        name: pad(tokens, (0, most - tokens.shape[1]))
-        for name, tokens in (("tokens_i", pairs.tokens_i), ("tokens_j", pairs.tokens_j))
-    }
-    return TextPairs(**{**vars(pairs), **wide})
+    i, j = (pad(part, (0, most - part.shape[1])) for part in (pairs.tokens_i, pairs.tokens_j))
+    return replace(pairs, tokens_i=i, tokens_j=j)
 
 
 class Comparison:
@@ -86,23 +85,17 @@ class Comparison:
         largest = float((gradients[0] - gradients[1]).abs().max() / gradients[1].abs().max())
         return abs(ours / other - 1), largest
 
-    @property
-    def work(self) -> float:
-        """Useful operations of a batch."""
-        return useful(self.pairs, self.corpus)
-
 
 def alignment(network: TextNetwork, rounds: int) -> dict[str, float]:
     """Pairs per second relative to the straightforward implementation and to matrix products."""
     both = Comparison(network)
     elbo, gradients = both.difference()
-    programs = {
-        "ours": both.ours,
-        "straightforward": both.straightforward,
-        "matrix": matrix_product(),
-    }
-    seconds = interleaved(programs, rounds)
-    ours, matrix = both.work / seconds["ours"], MATRIX_WORK / seconds["matrix"]
+    programs = {"ours": both.ours, "straightforward": both.straightforward}
+    seconds = interleaved({**programs, "matrix": matrix_product()}, rounds)
+    ours, matrix = (
+        useful(both.pairs, both.corpus) / seconds["ours"],
+        MATRIX_WORK / seconds["matrix"],
+    )
     return {
         "pairs per second": len(both.pairs) / seconds["ours"],
         "straightforward pairs per second": len(both.pairs) / seconds["straightforward"],
@@ -122,24 +115,23 @@ def step(network: TextNetwork, rounds: int) -> dict[str, float]:
     """
     trainer = pair_trainer(network)
     large = pair_trainer(network, PairVHEConfig(batch_size=LARGE, near_pairs=LARGE // 2))
-    numbers = iter(range(10**9))
+    numbers = itertools.count()
     seconds = interleaved(
         {
-            "step": lambda: trainer.step(next(numbers) % trainer.steps),
-            "large": lambda: large.step(next(numbers) % large.steps),
+            "step": training_step(trainer),
+            "large": training_step(large),
             "matrix": matrix_product(),
             "loading": lambda: trainer.parts(trainer.batch(next(numbers))),
         },
         rounds,
     )
     rate = MATRIX_WORK / seconds["matrix"]
+    share_of_large = _work(large) / seconds["large"] / rate
     return {
         "pairs per second": len(trainer.batch(0)) / seconds["step"],
         "matrix Gflop/s": rate / 1e9,
         "share of the matrix rate": _work(trainer) / seconds["step"] / rate,
-        f"share with {len(large.batch(0)):,} pairs per step": _work(large)
-        / seconds["large"]
-        / rate,
+        f"share with {len(large.batch(0)):,} pairs per step": share_of_large,
         "share of data loading": seconds["loading"] / seconds["step"],
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import resource
 import statistics
 import sys
@@ -77,6 +78,12 @@ def pair_trainer(network: TextNetwork, config: PairVHEConfig | None = None) -> P
     model = PairVAE(config, len(corpus.vocabulary), len(network), 0.001)
     model.initialise(corpus, 0)
     return PairTrainer(model, corpus, links, validation, seed=0)
+
+
+def training_step(trainer: PairTrainer) -> Callable[[], object]:
+    """A program that runs the next training step."""
+    numbers = itertools.count()
+    return lambda: trainer.step(next(numbers) % trainer.steps)
 
 
 def peak_gigabytes() -> float:

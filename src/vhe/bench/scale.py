@@ -6,11 +6,19 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from scipy import sparse
 
-from vhe.bench.measure import interleaved, pair_trainer, peak_gigabytes, synthetic
+from vhe.bench.measure import (
+    interleaved,
+    pair_trainer,
+    peak_gigabytes,
+    synthetic,
+    training_step,
+)
 from vhe.data.sampling import LinkSet
 from vhe.pair.embedding import global_embedding
-from vhe.pair.training import PairTrainer
+from vhe.predict.link_posterior import LinkPosterior
+from vhe.predict.pair_features import vertex_rows
 from vhe.predict.suggest import partners
 
 SMALL, LARGE = 2_300, 63_000  # vertices
@@ -19,18 +27,9 @@ EMBEDDED = (1_000, 4_000)
 
 def scale(rounds: int, small: int = SMALL, large: int = LARGE) -> dict[str, float]:
     """Seconds per training pair of `PairVHE` in a large and in a small network, and the memory."""
-    trainers = {
-        "large": pair_trainer(synthetic(large)),
-        "small": pair_trainer(synthetic(small)),
-    }
-    numbers = iter(range(10**9))
-
-    def step(trainer: PairTrainer) -> None:
-        trainer.step(next(numbers) % trainer.steps)
-
-    programs: dict[str, Callable[[], object]] = {
-        name: partial(step, trainer) for name, trainer in trainers.items()
-    }
+    sizes = {"large": large, "small": small}
+    trainers = {name: pair_trainer(synthetic(size)) for name, size in sizes.items()}
+    programs = {name: training_step(trainer) for name, trainer in trainers.items()}
     seconds = interleaved(programs, rounds)
     pair = {name: seconds[name] / len(trainer.batch(0)) for name, trainer in trainers.items()}
     return {
@@ -50,12 +49,12 @@ def embedding(rounds: int) -> dict[str, float]:
         programs[f"average {n}"] = partial(
             global_embedding, trainer.model, trainer.corpus, links, contexts=2, seed=0
         )
-    rows = {
-        n: np.random.default_rng(0).normal(size=(n, 200)).astype("f") for n in (LARGE // 4, LARGE)
-    }
-    for n, table in rows.items():
+    posterior = LinkPosterior({"embedding": 1.0}, 0.0)
+    for n in (LARGE // 4, LARGE):
+        codes = np.random.default_rng(0).normal(size=(n, 200)).astype("f")
         none = np.zeros((0, 2), dtype=np.int64)
-        programs[f"suggest {n}"] = partial(partners, table, none, 10)
+        table = vertex_rows({"embedding": codes}, sparse.csr_array((n, 1)), none, (), seed=0)
+        programs[f"suggest {n}"] = partial(partners, posterior, table, 10)
     seconds = interleaved(programs, rounds, calls=2)
     each = {name: value / int(name.split()[1]) for name, value in seconds.items()}
     few, many = EMBEDDED

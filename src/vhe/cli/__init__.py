@@ -5,12 +5,20 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import (
+    App,
+    CycloptsError,
+    Parameter,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 from vhe import __version__
 from vhe.cli import (
     add,
     bench,
+    config,
     data,
     demo,
     doctor,
@@ -19,22 +27,25 @@ from vhe.cli import (
     explain,
     fit,
     map,
+    report,
     reproduce,
     score,
     serve,
     suggest,
 )
 from vhe.cli.help import description, formatter
-from vhe.errors import VHEError
+from vhe.cli.output import print_status
+from vhe.errors import VHEError, similar
 
 # Each command, its usage, and an example.
 COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
     (demo.demo, "[--out DIR]", "--out demo"),
     (data.data, "[NAME]", "cora"),
     (fit.fit, "SOURCE --out MODEL", "cora --out runs/cora --seed 0 --set latent_dim=100"),
+    (config.config, "[graph|pair]", "graph"),
     (embed.embed, "MODEL --out FILE", "runs/cora --out cora.parquet --std"),
     (score.score, "MODEL A B | MODEL --pairs FILE", "runs/cora 12 40 --json"),
-    (suggest.suggest, "MODEL ID | MODEL --all --out FILE", "runs/cora 12 -k 5"),
+    (suggest.suggest, "MODEL [ID]", "runs/cora -k 50 --out missing.csv"),
     (explain.explain, "MODEL A B", "runs/cora 12 40 --html link.html"),
     (
         add.add,
@@ -42,6 +53,7 @@ COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
         "runs/cora --vertices new.csv --edges links.csv --out runs/cora2",
     ),
     (map.map, "MODEL --out FILE", "runs/cora --out cora.html"),
+    (report.report, "MODEL --out FILE", "runs/cora --out report.html"),
     (serve.serve, "MODEL [--port N]", "runs/cora --port 8765"),
     (
         evaluate.evaluate,
@@ -50,10 +62,9 @@ COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
     ),
     (
         reproduce.reproduce,
-        "[link|classify|unseen|degree|...|all]",
+        "[link|classify|unseen|degree|...|all|report]",
         "link --datasets cora --methods tfidf,vhe --seeds 0-2",
     ),
-    (reproduce.report, "", "--results results --out docs/results"),
     (bench.bench, "[NAME]", "alignment --datasets cora,hepth"),
     (doctor.doctor, "", "--json"),
 )
@@ -90,6 +101,9 @@ def make_app() -> App:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for an error that the user can fix."""
     tokens = list(sys.argv[1:] if argv is None else argv)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, as in vhe data >&-
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Replace characters that the terminal's encoding lacks instead of failing.
         sys.stdout.reconfigure(errors="replace")
@@ -103,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error))
     except CycloptsError as error:
         command = " ".join(["vhe", *(error.command_chain or ())])
-        return _fail(f"{str(error).strip().rstrip('.')}; see {command} --help")
+        return _fail(f"{_cause(error)}; see {command} --help")
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
     except BrokenPipeError:
@@ -117,8 +131,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, status: int = 2) -> int:
-    print("vhe:", " ".join(message.split()), file=sys.stderr)
+    print_status(" ".join(["vhe:", *message.split()]))
     return status
+
+
+def _cause(error: CycloptsError) -> str:
+    """Describe an invalid command line; unknown words with the similar one, whatever its case."""
+    if isinstance(error, UnknownCommandError) and error.unused_tokens:
+        kind, word = "command", error.unused_tokens[0]
+        known = [command.__name__ for command, _, _ in COMMANDS]
+    elif isinstance(error, UnknownOptionError):
+        kind, word = "option", error.token.keyword or error.token.value
+        known = [name for argument in error.argument_collection for name in argument.names]
+    elif isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        reading = {"fit", "evaluate"} & set(error.command_chain or ())
+        hint = "; two tables are given as --vertices FILE --edges FILE" if reading else ""
+        return f"unexpected argument {error.unused_tokens[0]}{hint}"
+    else:
+        return str(error).strip().rstrip(".")
+    names = {name.lstrip("-"): name for name in known}
+    near = similar(word.lstrip("-"), names, cutoff=0.65)
+    return f"unknown {kind} {word}" + (f": did you mean {names[near]}?" if near else "")
 
 
 def _sentence(error: OSError) -> str:

@@ -1,48 +1,37 @@
 """`vhe add`: add vertices to a fitted model."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
+from vhe.cli.options import Help, Json, ModelFolder, Overwrite, Threads, using_threads
+from vhe.cli.output import diagnostics_to_stderr, print_result, print_status
 from vhe.cli.paths import check_model_folder
 from vhe.cli.source import read_model
+from vhe.runtime.messages import counted
 
 
 def add(
-    model: Path,
+    model: ModelFolder,
     /,
     *,
-    vertices: Path,
-    edges: Path | None = None,
-    out: Path,
-    method: Literal["fast", "paper"] | None = None,
-    overwrite: bool = False,
-    json: bool = False,
+    vertices: Annotated[Path, Help("file with columns id, text[, label]")],
+    edges: Annotated[Path | None, Help("file with columns source, target; one end is new")] = None,
+    out: Annotated[Path, Help("folder for the extended model")],
+    method: Annotated[
+        Literal["fast", "paper"] | None,
+        Help("pair model: fast or paper (optimise the ELBO) (default: fast)"),
+    ] = None,
+    overwrite: Overwrite = False,
+    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Add vertices to a model without retraining.
 
     New vertices are embedded from their texts and known links, and the result is
     saved as a new model. The embeddings of existing vertices do not change.
-
-    Parameters
-    ----------
-    model
-        model folder written by vhe fit
-    vertices
-        file with columns id, text[, label]
-    edges
-        file with columns source, target; one end is new
-    out
-        folder for the extended model
-    method
-        pair model: fast or paper (optimise the ELBO) (default: fast)
-    overwrite
-        replace the model in --out
-    json
-        print one JSON document
     """
     check_model_folder(out, resume=False, overwrite=overwrite)
-    with diagnostics_to_stderr(json):
+    with diagnostics_to_stderr(json), using_threads(threads):
         import time
 
         from vhe.data.readers.network_tables import read_new_vertices
@@ -57,15 +46,15 @@ def add(
         seconds = time.monotonic() - started
         fitted.save(out)
     network = fitted.network_
-    if json:
-        size = {"vertices": len(network), "links": len(network.links)}
-        print_json({"model": out, "added": len(new.texts), **size, "seconds": seconds})
-        return
+    size = {"vertices": len(network), "links": len(network.links)}
     each = f", {1000 * seconds / len(new.texts):.1f} ms per vertex" if new.texts else ""
-    print_table(
+    added, vertices_now = (counted(n, "vertex", "vertices") for n in (len(new.texts), len(network)))
+    print_result(
+        json,
+        {"model": out, "added": len(new.texts), **size, "seconds": seconds},
         [
-            ("added", f"{len(new.texts):,} vertices in {seconds:.1f} s{each}"),
-            ("network", f"{len(network):,} vertices, {len(network.links):,} links"),
+            ("added", f"{added} in {seconds:.1f} s{each}"),
+            ("network", f"{vertices_now}, {counted(len(network.links), 'link')}"),
             ("model", out),
-        ]
+        ],
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from cyclopts.types import PositiveInt
 
+from vhe.cli.options import Help, Json, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
 from vhe.errors import VHEError
 
@@ -14,12 +15,15 @@ PER_DATASET = ("alignment", "step", "multiprocess")
 
 
 def bench(
-    name: Benchmark | None = None,
+    name: Annotated[
+        Benchmark | None, Help("alignment, step, scale, embedding or multiprocess (default: all)")
+    ] = None,
     /,
     *,
-    datasets: str = "seealso",
-    rounds: PositiveInt = 5,
-    json: bool = False,
+    datasets: Annotated[str, Help("networks, such as cora,hepth")] = "seealso",
+    rounds: Annotated[PositiveInt, Help("interleaved runs; reports the median")] = 5,
+    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Measure the speed of this machine.
 
@@ -32,20 +36,9 @@ def bench(
     vertices relative to one among 2,300, and peak memory. embedding: time per
     vertex of embeddings and suggestions by network size. multiprocess: two
     processes under torchrun relative to one process with two threads.
-
-    Parameters
-    ----------
-    name
-        alignment, step, scale, embedding or multiprocess (default: all)
-    datasets
-        networks, such as cora,hepth
-    rounds
-        interleaved runs; reports the median
-    json
-        print one JSON document
     """
     results: dict[str, dict[str, float]] = {}
-    with diagnostics_to_stderr(json):
+    with diagnostics_to_stderr(json), using_threads(threads):
         for benchmark in get_args(Benchmark) if name is None else (name,):
             for network in datasets.split(",") if benchmark in PER_DATASET else ("",):
                 title = f"{benchmark} {network}".strip()

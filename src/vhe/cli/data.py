@@ -3,22 +3,24 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Annotated
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_table
+from vhe.cli.options import Help, Json
+from vhe.cli.output import diagnostics_to_stderr, print_result
 from vhe.cli.source import read_network
 
 
-def data(name: str | None = None, /, *, json: bool = False) -> None:
+def data(
+    name: Annotated[
+        str | None, Help("dataset name, file or folder (default: list all datasets)")
+    ] = None,
+    /,
+    *,
+    json: Json = False,
+) -> None:
     """List the datasets, or print statistics of one.
 
     Downloads the dataset if it is not available locally.
-
-    Parameters
-    ----------
-    name
-        dataset name or folder in CANE format (default: list all datasets)
-    json
-        print one JSON document
     """
     if name is None:
         _list(json)
@@ -28,10 +30,8 @@ def data(name: str | None = None, /, *, json: bool = False) -> None:
     with diagnostics_to_stderr(json):
         network = read_network(name)
         counts = statistics(network)
-    if json:
-        print_json({**counts, "notes": network.notes})
-    else:
-        print_table([(key.replace("_", " "), _format(value)) for key, value in counts.items()])
+    rows = [(key.replace("_", " "), _format(value)) for key, value in counts.items()]
+    print_result(json, {**counts, "notes": network.notes}, rows)
 
 
 def locations() -> dict[str, str | None]:
@@ -58,12 +58,13 @@ def _list(json: bool) -> None:
     from vhe.data.datasets import describe
 
     rows = [(name, describe(name), location) for name, location in locations().items()]
-    if json:
-        keys = ("name", "description", "location")
-        print_json({"datasets": [dict(zip(keys, row, strict=True)) for row in rows]})
-    else:
-        shown = [(name, text, "yes" if location else "no") for name, text, location in rows]
-        print_table(shown, ("name", "description", "available locally"))
+    keys = ("name", "description", "location")
+    print_result(
+        json,
+        {"datasets": [dict(zip(keys, row, strict=True)) for row in rows]},
+        [(name, text, "yes" if location else "no") for name, text, location in rows],
+        header=("name", "description", "available locally"),
+    )
 
 
 def _format(value: object) -> str:

@@ -1,17 +1,21 @@
-"""`vhe demo`: fit the See Also network, compare with TF-IDF, suggest links, draw a map."""
+"""`vhe demo`: fit the See Also network, compare with baselines, suggest links, draw a map."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts.types import NonNegativeInt
 
-from vhe.cli.output import diagnostics_to_stderr, print_json
+from vhe.cli import output
+from vhe.cli.options import Help, Json, Threads, using_threads
 from vhe.cli.paths import check_writable
 
 if TYPE_CHECKING:
@@ -20,43 +24,38 @@ if TYPE_CHECKING:
 
     from vhe.data.network import TextNetwork
     from vhe.estimators import Estimator
-    from vhe.web.demo_report import Findings
+    from vhe.web.model_report import Accuracy, Findings
 
 TRAINING_SHARE = 0.85
 SUGGESTIONS = 12  # number of suggested links to print
 LONGEST_NAME = 31  # that fits half of an 80-column line beside the probability
 
 
-def demo(*, out: Path = Path("demo"), seed: NonNegativeInt = 0, json: bool = False) -> None:
+def demo(
+    *,
+    out: Annotated[Path, Help("folder for the model and the report")] = Path("demo"),
+    seed: Annotated[NonNegativeInt, Help("random seed")] = 0,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
     """Run a demonstration that needs no download.
 
     Fits the See Also references of the installed packages, compares link
-    prediction with TF-IDF, suggests missing references, and writes a report with
-    a map. Takes less than a minute on two cores.
-
-    Parameters
-    ----------
-    out
-        folder for the model and the report
-    seed
-        random seed
-    json
-        print one JSON document
+    prediction with baselines, suggests missing references, and writes a report
+    with a map. Takes less than a minute on two cores.
     """
     check_writable(out / "report.html")
-    with diagnostics_to_stderr(json):
-        from rich.console import Console
-
-        console = Console(highlight=False)
+    with output.diagnostics_to_stderr(json), using_threads(threads):
+        console = output.console(markup=True)
         out.mkdir(parents=True, exist_ok=True)
-        with _status(console, "Reading the docstrings of the installed packages"):
+        with _phase(console, {}, "reading", "Reading the docstrings of the installed packages"):
             from vhe.data.datasets import load
             from vhe.estimators import VHE
 
             network = load("seealso")
         result = present(network, VHE(random_state=seed), out, seed=seed, console=console)
     if json:
-        print_json(result)
+        output.print_json(result)
 
 
 def present(
@@ -70,12 +69,10 @@ def present(
         ``scores`` by method, ``suggestions``, ``report``, ``model`` and ``seconds``.
     """
     from vhe.baselines.tfidf import TFIDF
-    from vhe.evaluation.link import evaluate
-    from vhe.predict.candidates import known_pairs, likely_links, without_repeats
+    from vhe.predict.candidates import without_repeats
     from vhe.predict.layout import layout
-    from vhe.predict.predictor import density
-    from vhe.predict.probability import at_density
-    from vhe.web.demo_report import PARTNERS, Findings, write_demo_report
+    from vhe.web.map_data import COLOURS, subpackages
+    from vhe.web.model_report import find, measure_accuracy, write_model_report
 
     train, test = network.split_edges(TRAINING_SHARE, seed=seed)
     console.print(
@@ -84,36 +81,38 @@ def present(
         f"Training on {len(train.links):,} of the links; {len(test):,} are held out.\n"
     )
     seconds: dict[str, float] = {}
-    with _timed(seconds, "training"):
+    with _phase(console, seconds, "training"):
         model.fit(train)
-    with _timed(seconds, "ranking"), _status(console, "Ranking the held-out links"):
+    with _phase(console, seconds, "ranking", "Ranking the held-out links"):
+        how = f"{len(test):,} links were held out of the fit."
+        accuracy = measure_accuracy(model, test, how)
+    with _phase(console, seconds, "suggestions", "Searching for missing links"):
+        found = find(model, accuracy, network)
         text = TFIDF().fit(train)
-        scores = {"VHE": evaluate(model, test), "TF-IDF": evaluate(text, test)}
-    with _timed(seconds, "suggestions"), _status(console, "Searching for missing links"):
-        pairs, probability = likely_links(model, train, PARTNERS)
-        held_out = known_pairs(test.pairs, pairs, len(network))
-        new, chance = pairs[~held_out], at_density(probability[~held_out], density(network))
-        chosen = without_repeats(network, new, text, SUGGESTIONS)
-    found = Findings(
-        network=network,
-        model=model,
-        seed=seed,
-        scores=scores,
-        found_again=int(held_out[: len(test)].sum()),
-        pairs=new,
-        probability=chance,
-        chosen=chosen,
-        seconds=seconds,
-    )
-    console.print(_score_table(found))
+        chosen = without_repeats(network, found.pairs, text, SUGGESTIONS)
+        found = replace(found, chosen=chosen, seconds=seconds)
+    console.print(_score_table(accuracy))
     console.print(_suggestion_table(found))
-    with _timed(seconds, "map"), _status(console, "Drawing the map"):
+    with _phase(console, seconds, "map", "Drawing the map"):
         coordinates = layout(model.embedding_, seed)
     model.save(out / "model")
-    report = write_demo_report(out / "report.html", found, coordinates)
+    report = write_model_report(
+        out / "report.html",
+        found,
+        coordinates,
+        title="The See Also network",
+        lede=(
+            f"{len(network):,} functions and classes of the installed scientific Python packages. "
+            "Those with similar docstrings and See Also lists are close together."
+        ),
+        texts=[summary(text) for text in network.texts],
+        labels=subpackages([str(label) for label in network.labels or network.ids], COLOURS),
+        omitted="Pairs with the same name or nearly the same text are omitted.",
+        versions=_versions(network),
+    )
     _print_next_steps(console, out, found)
     return {
-        "scores": {method: score.as_dict() for method, score in scores.items()},
+        "scores": {method: score.as_dict() for method, score in accuracy.scores.items()},
         "suggestions": [
             {"source": network.ids[i], "target": network.ids[j], "probability": p}
             for i, j, p in found.suggestions()
@@ -124,46 +123,52 @@ def present(
     }
 
 
-def _table(title: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        box=box.SIMPLE_HEAD, title=title, title_style="bold", title_justify="left", pad_edge=False
-    )
+def summary(text: str) -> str:
+    """Return the first sentence of a docstring."""
+    return re.split(r"(?<=[.!?])\s|\s(?:parameters|returns|attributes)\s", text, maxsplit=1)[0]
 
 
-def _score_table(found: Findings) -> Table:
-    from vhe.web.demo_report import SCORES
+def _versions(network: TextNetwork) -> dict[str, str]:
+    """Return the versions of the packages in the network."""
+    versions = {}
+    for package in sorted({str(vertex_id).split(".")[0] for vertex_id in network.ids}):
+        name = {"sklearn": "scikit-learn"}.get(package, package)
+        with suppress(PackageNotFoundError, ValueError):
+            versions[name] = version(name)
+    return versions
 
-    table = _table("Held-out links")
-    table.add_column("Method")
-    for name in SCORES.values():
-        table.add_column(name, justify="right", min_width=7)
-    rows = found.score_rows()
+
+def _score_table(accuracy: Accuracy) -> Table:
+    from rich.text import Text
+
+    from vhe.web.model_report import SCORES
+
+    rows = accuracy.rows()
     best = [max(column) for column in zip(*(values for _, values in rows), strict=True)]
-    for method, values in rows:
-        shown = [
-            f"[bold]{value:.3f}[/bold]" if value == top else f"{value:.3f}"
+    cells = [
+        [method]
+        + [
+            Text(f"{value:.3f}", "bold" if value == top else "")
             for value, top in zip(values, best, strict=True)
         ]
-        table.add_row(method, *shown)
-    return table
+        for method, values in rows
+    ]
+    header = ("Method", *SCORES.values())
+    return output.make_table(cells, header, range(1, len(header)), title="Held-out links")
 
 
 def _suggestion_table(found: Findings) -> Table:
-    from rich.text import Text
-
-    table = _table("See Also links that may be missing")
-    table.caption = f"{found.density_sentence()}."
-    table.caption_justify = "left"
-    table.add_column("From", overflow="fold")
-    table.add_column("To", overflow="fold")
-    table.add_column("Probability", justify="right", no_wrap=True)
-    for i, j, p in found.suggestions():
-        ends = (Text(_folded(str(found.network.ids[vertex]))) for vertex in (i, j))
-        table.add_row(*ends, f"{p:.3f}")
-    return table
+    rows = [
+        (*(_folded(str(found.network.ids[vertex])) for vertex in (i, j)), f"{p:.3f}")
+        for i, j, p in found.suggestions()
+    ]
+    return output.make_table(
+        rows,
+        ("From", "To", "Probability"),
+        right_aligned=(2,),
+        title="See Also links that may be missing",
+        caption=f"{found.density_sentence()}.",
+    )
 
 
 def _folded(name: str) -> str:
@@ -182,32 +187,30 @@ def _print_next_steps(console: Console, out: Path, found: Findings) -> None:
         for i, j, _ in found.suggestions()
     ]
     shortest = min(pairs, key=len, default="A B")
-    lines = [
-        Text("Files", style="bold"),
-        Text(f"  {out / 'report.html'}  report with a map; open it in a browser"),
-        Text(f"  {out / 'model'}  model folder"),
-        Text("\nNext steps", style="bold"),
-        Text(f"  vhe serve {model}  explore the model in a browser"),
-        Text(f"  vhe explain {model} {shortest}"),
-        Text("  vhe fit --vertices VERTICES.csv --edges EDGES.csv --out MODEL"),
-    ]
-    for line in lines:
-        console.print(line, soft_wrap=True)
+    text = Text.assemble(
+        ("Files\n", "bold"),
+        f"  {out / 'report.html'}  report with a map; open it in a browser\n",
+        f"  {out / 'model'}  model folder\n",
+        ("\nNext steps\n", "bold"),
+        f"  vhe serve {model}  explore the model in a browser\n",
+        f"  vhe suggest {model}  all missing links\n",
+        f"  vhe explain {model} {shortest}\n",
+        "  vhe fit --vertices VERTICES.csv --edges EDGES.csv --out MODEL",
+    )
+    console.print(text, soft_wrap=True)
 
 
 @contextmanager
-def _timed(seconds: dict[str, float], phase: str) -> Iterator[None]:
+def _phase(
+    console: Console, seconds: dict[str, float], name: str, text: str = ""
+) -> Iterator[None]:
+    """Time a phase and show ``text``: a temporary spinner on a terminal, a line elsewhere."""
     started = time.perf_counter()
-    yield
-    seconds[phase] = time.perf_counter() - started
-
-
-@contextmanager
-def _status(console: Console, text: str) -> Iterator[None]:
-    """Show what is being done: a temporary spinner on a terminal, a line elsewhere."""
-    if console.is_terminal:
-        with console.status(f"{text} …"):
-            yield
-    else:
+    spinner: AbstractContextManager[object] = nullcontext()
+    if text and console.is_terminal:
+        spinner = console.status(f"{text} …")
+    elif text:
         console.print(f"{text} ...")
+    with spinner:
         yield
+    seconds[name] = time.perf_counter() - started

@@ -6,37 +6,23 @@ import os
 import platform
 import re
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from vhe import __version__
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
+from vhe.cli.options import Json
+from vhe.cli.output import diagnostics_to_stderr, print_result, print_status
 from vhe.runtime.messages import counted
 
 CORE = (
-    "torch",
-    "numpy",
-    "scipy",
-    "sklearn",
-    "networkx",
-    "pandas",
-    "safetensors",
-    "pyarrow",
-    "cyclopts",
-    "rich",
+    *("torch", "numpy", "scipy", "sklearn", "networkx", "pandas", "safetensors", "pyarrow"),
+    *("cyclopts", "rich"),
 )
 MIB, GIB = 2**20, 2**30
 
 
-def doctor(*, json: bool = False) -> int:
-    """Report the environment and missing packages.
-
-    Parameters
-    ----------
-    json
-        print one JSON document
-    """
+def doctor(*, json: Json = False) -> int:
+    """Report the environment and missing packages."""
     with diagnostics_to_stderr(json):
         core = {name: _import_version(name) for name in CORE}
         broken = [name for name, found in core.items() if found["version"] is None]
@@ -51,10 +37,7 @@ def doctor(*, json: bool = False) -> int:
             "torch": None if "torch" in broken else _torch(),
             "data": None if broken else _data(),
         }
-    if json:
-        print_json(report)
-    else:
-        _print(report)
+    print_result(json, report, _rows(report))
     for name in broken:
         print_status(f"vhe: cannot import {name}: {core[name]['error']}")
     return 1 if broken else 0
@@ -81,36 +64,30 @@ def _extras() -> dict[str, dict[str, Any]]:
         found = re.match(r"""([\w.-]+)([^;]*);.*extra == ['"](\w+)['"]""", requirement)
         if not found or found[1] == "vhe":
             continue
-        wanted = found[1] + found[2].strip()
         extra = extras.setdefault(found[3], {"missing": [], "install": None})
         try:
             importlib.metadata.version(found[1])
         except importlib.metadata.PackageNotFoundError:
             extra["missing"].append(found[1])
-            wanted_all = [*(extra["install"] or "python -m pip install").split(), f"'{wanted}'"]
-            extra["install"] = " ".join(wanted_all)
+            install = extra["install"] or "python -m pip install"
+            extra["install"] = f"{install} '{found[1]}{found[2].strip()}'"
     return extras
 
 
-def _cores() -> int:
+def _cores() -> int | None:
     """Return the number of cores available to this process."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def _memory() -> dict[str, float | None]:
-    """Return the total and the available memory in GiB."""
+    """Return the total and the available memory in GiB; None where it is not reported."""
     total = available = None
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()):
+        total = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB, 1)
     meminfo = Path("/proc/meminfo")
     if meminfo.exists() and (line := re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())):
-        available = int(line[1]) * 1024 / GIB
-    return {
-        "total": None if total is None else round(total, 1),
-        "available": None if available is None else round(available, 1),
-    }
+        available = round(int(line[1]) * 1024 / GIB, 1)
+    return {"total": total, "available": available}
 
 
 def _torch() -> dict[str, Any]:
@@ -127,20 +104,14 @@ def _torch() -> dict[str, Any]:
     }
 
 
-def _matrix_rate(device: str, size: int = 1024, seconds: float = 1.0) -> float:
-    """Return the best rate in GFLOP/s of square float32 matrix products within ``seconds``."""
+def _matrix_rate(device: str, size: int = 1024) -> float:
+    """Return the best rate in GFLOP/s of square float32 matrix products within a second."""
     import torch
+    from torch.utils.benchmark import Timer
 
-    a = torch.rand(size, size, device=device)
-    best = float("inf")
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        _ = a @ a
-        if device == "cuda":
-            torch.cuda.synchronize()
-        best = min(best, time.perf_counter() - start)
-    return 2 * size**3 / best / 1e9
+    operands = {"a": torch.rand(size, size, device=device)}
+    timer = Timer("a @ a", globals=operands, num_threads=torch.get_num_threads())
+    return 2 * size**3 / min(timer.blocked_autorange(min_run_time=1.0).times) / 1e9
 
 
 def _data() -> dict[str, Any]:
@@ -156,7 +127,7 @@ def _data() -> dict[str, Any]:
     }
 
 
-def _print(report: dict[str, Any]) -> None:
+def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     memory = report["memory_gib"]
     rows = [
         ("vhe", report["vhe"]),
@@ -167,12 +138,10 @@ def _print(report: dict[str, Any]) -> None:
         *((name, found["version"] or "import failed") for name, found in report["core"].items()),
     ]
     if torch := report["torch"]:
+        kernels = "loaded" if torch["native_kernels"] else "not available (pure torch)"
         rows += [
             ("device", f"{torch['device']}, {counted(torch['threads'], 'thread')}"),
-            (
-                "native kernels",
-                "loaded" if torch["native_kernels"] else "not available (pure torch)",
-            ),
+            ("native kernels", kernels),
             ("matrix rate", f"{torch['gflops']} GFLOP/s, 1024 x 1024 float32 products"),
         ]
     for name, extra in report["extras"].items():
@@ -189,4 +158,4 @@ def _print(report: dict[str, Any]) -> None:
                 for name, location in data["datasets"].items()
             ),
         ]
-    print_table(rows)
+    return rows

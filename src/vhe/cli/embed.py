@@ -3,41 +3,34 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_status
+from vhe.cli.options import Help, Json, ModelFolder, Raw, Threads, using_threads
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, spreadsheet_cells
 from vhe.cli.paths import check_writable
 from vhe.cli.source import read_model
 from vhe.errors import VHEError
 
 
 def embed(
-    model: Path,
+    model: ModelFolder,
     /,
     *,
-    out: Path,
-    std: bool = False,
-    contexts: Annotated[PositiveInt | Literal["all"] | None, Parameter(metavar="N|all")] = None,
-    json: bool = False,
+    out: Annotated[Path, Help("output file: .parquet, .csv, .npy or .txt")],
+    std: Annotated[bool, Help("write standard deviations, too")] = False,
+    contexts: Annotated[
+        PositiveInt | Literal["all"] | None,
+        Help("pair model: contexts to average over (default: as fitted)", metavar="N|all"),
+    ] = None,
+    raw: Raw = False,
+    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Write the embedding of every vertex to a file.
 
     The format is inferred from the extension: .parquet, .csv, .npy or .txt
-    (word2vec).
-
-    Parameters
-    ----------
-    model
-        model folder written by vhe fit
-    out
-        output file: .parquet, .csv, .npy or .txt
-    std
-        write standard deviations, too
-    contexts
-        pair model: contexts to average over (default: as fitted)
-    json
-        print one JSON document
+    (word2vec). In CSV, ids that a spreadsheet would run as formulas get an
+    apostrophe in front; --raw writes them unchanged.
     """
     import numpy as np
 
@@ -49,7 +42,7 @@ def embed(
     if std and extension == ".txt":
         raise VHEError("--std: word2vec's format has no standard deviations: use .parquet or .npy")
     check_writable(out)
-    with diagnostics_to_stderr(json):
+    with diagnostics_to_stderr(json), using_threads(threads):
         fitted = read_model(model)
         options: dict[str, Any] = {}
         if contexts is not None:
@@ -59,7 +52,9 @@ def embed(
         mean, deviation = fitted.embed(return_std=True, **options)
         # The graph model has one standard deviation per vertex, the pair model one per dimension.
         deviations = np.broadcast_to(deviation, mean.shape) if std else None
-        write_embedding(out, fitted.network_.ids, mean, deviations)
+        ids = fitted.network_.ids
+        cells = spreadsheet_cells(ids) if extension == ".csv" and not raw else ids
+        write_embedding(out, cells, mean, deviations)
     vertices, dimensions = mean.shape
     if json:
         print_json({"out": out, "vertices": vertices, "dimensions": dimensions, "std": std})

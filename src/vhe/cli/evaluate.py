@@ -5,91 +5,81 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_status
+from vhe.cli.options import Help, Json, Seeds, Source, Threads, using_threads
+from vhe.cli.output import (
+    diagnostics_to_stderr,
+    print_json,
+    print_lines,
+    print_status,
+    print_table,
+)
 from vhe.cli.paths import check_writable
-from vhe.cli.source import read_network
+from vhe.cli.source import NetworkOptions, read_network
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
-    from vhe.evaluation.experiment import Experiment
     from vhe.predict.calibration import ReliabilityCurve
 
 RATIO, LABELLED = "55", "10,30,50,70"  # percent
 
 
 def evaluate(
-    task: Literal["link", "classify", "unseen"],
-    source: str | None = None,
+    task: Annotated[Literal["link", "classify", "unseen"], Help("link, classify or unseen")],
+    source: Source = None,
     /,
     *,
-    method: str = "vhe",
-    ratio: str | None = None,
-    labelled: str | None = None,
-    protocol: Literal["lines", "clean"] | None = None,
-    seeds: str = "0-9",
-    vertices: Path | None = None,
-    edges: Path | None = None,
-    reliability: Path | None = None,
-    json: bool = False,
+    method: Annotated[str, Help("methods, such as vhe,pair-vhe,tfidf")] = "vhe",
+    ratio: Annotated[
+        str | None, Help("percentages of edges or vertices seen (default: 55)")
+    ] = None,
+    labelled: Annotated[
+        str | None, Help("percentages of labels seen (default: 10,30,50,70)")
+    ] = None,
+    protocol: Annotated[
+        Literal["lines", "clean"] | None,
+        Help("clean, or lines as in earlier papers (default: clean)"),
+    ] = None,
+    seeds: Seeds = "0-9",
+    reading: NetworkOptions | None = None,
+    reliability: Annotated[
+        Path | None, Help("write a reliability diagram: .png, .svg or .pdf")
+    ] = None,
+    threads: Threads = None,
+    json: Json = False,
 ) -> None:
     """Compare methods on held-out links or labels.
 
     link holds out edges. classify trains a linear SVM on the embedding of the
     whole network. unseen holds out vertices (inductive: only their texts are
     given). Results are means over seeds in percent, ± standard deviation.
-
-    Parameters
-    ----------
-    task
-        link, classify or unseen
-    source
-        dataset name (see vhe data), folder in CANE format, or GraphML file
-    method
-        methods, such as vhe,pair-vhe,tfidf
-    ratio
-        percentages of edges or vertices seen (default: 55)
-    labelled
-        percentages of labels seen (default: 10,30,50,70)
-    protocol
-        clean, or lines as in earlier papers (default: clean)
-    seeds
-        random seeds, such as 0, 0-9 or 0,3
-    vertices
-        instead of SOURCE: file with columns id, text[, label]
-    edges
-        with --vertices: file with columns source and target
-    reliability
-        write a reliability diagram: .png, .svg or .pdf
-    json
-        print one JSON document
     """
     from vhe.evaluation.experiment import (
         Evaluator,
         Experiment,
         check_methods,
+        headline,
         parse_names,
         parse_seeds,
         parse_shares,
     )
 
-    if task == "classify" and (ratio or protocol):
-        option = "--ratio" if ratio else "--protocol"
-        raise VHEError(f"{option}: classify holds out no edges: omit it, or use --labelled")
-    if task != "classify" and labelled:
-        raise VHEError(f"--labelled: {task} uses no labels: omit it, or use --ratio")
     if task == "classify":
-        shares = parse_shares(labelled or LABELLED, "--labelled")
+        if ratio or protocol:
+            option = "--ratio" if ratio else "--protocol"
+            raise VHEError(f"{option}: classify holds out no edges: omit it, or use --labelled")
+        shares, rules = parse_shares(labelled or LABELLED, "--labelled"), None
     else:
-        shares = parse_shares(ratio or RATIO, "--ratio")
+        if labelled:
+            raise VHEError(f"--labelled: {task} uses no labels: omit it, or use --ratio")
+        shares, rules = parse_shares(ratio or RATIO, "--ratio"), protocol or "clean"
     methods, all_seeds = parse_names(method, "--method"), parse_seeds(seeds)
     check_methods(methods, task)
     if reliability:
         _check_reliability(reliability, task, methods)
-    with diagnostics_to_stderr(json):
-        network = read_network(source, vertices, edges)
-        rules = None if task == "classify" else protocol or "clean"
+    with diagnostics_to_stderr(json), using_threads(threads):
+        network = read_network(source, options=reading)
         experiments = [
             Experiment(task, network.name, name, share, rules, seed)
             for name in methods
@@ -104,7 +94,8 @@ def evaluate(
             results.append(evaluator.measure(experiment))
             if evaluator.reliability:
                 curves.setdefault(experiment.method, []).append(evaluator.reliability)
-            line = _summary(experiment, results[-1], time.monotonic() - started)
+            seconds = f"{time.monotonic() - started:.1f} s"
+            line = f"{experiment}: {headline(results[-1])} ({seconds})"
             print_status(f"[{number}/{len(experiments)}] {line}")
     if reliability:
         from vhe.evaluation.reliability import reliability_plot
@@ -133,14 +124,6 @@ def _check_reliability(path: Path, task: str, methods: Sequence[str]) -> None:
     check_writable(path)
 
 
-def _summary(experiment: Experiment, result: dict[str, Any], seconds: float) -> str:
-    """Format a finished experiment as one line."""
-    from vhe.evaluation.experiment import MEASURES, TITLES
-
-    measure = MEASURES[experiment.task][0]
-    return f"{experiment}: {TITLES[measure]} {100 * result[measure]:.1f} ({seconds:.1f} s)"
-
-
 def _print_results(task: Literal["link", "classify", "unseen"], results: list[Any]) -> None:
     """Print means and standard deviations over seeds, one row per method and fraction."""
     from vhe.evaluation.experiment import CALIBRATION, MEASURES, TITLES, percent
@@ -149,22 +132,17 @@ def _print_results(task: Literal["link", "classify", "unseen"], results: list[An
 
     share = "labelled" if task == "classify" else "ratio"
     measures = MEASURES[task]
-    rows = [(share, "method", *(TITLES[measure] for measure in measures), "fit, s")]
+    rows = []
     groups = group(results, ("method", share))
     for name, part in sorted(groups, key=lambda key: key[1]):
         same = groups[name, part]
         figures = (str(Figure.of([result[measure] for result in same])) for measure in measures)
         seconds = sum(result["seconds"] for result in same) / len(same)
         rows.append((f"{percent(part)} %", name, *figures, f"{seconds:.1f}"))
-    # Five columns of figures fit 80 characters only with narrower gaps than print_table uses.
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    rows.insert(1, tuple("─" * width for width in widths))
-    for row in rows:
-        words = [word.rjust(width) for word, width in zip(row, widths, strict=True)]
-        words[1] = row[1].ljust(widths[1])
-        print("  ".join(words))
-    for name, same in group([r for r in results if "brier" in r], ("method",)).items():
+    header = (share, "method", *(TITLES[measure] for measure in measures), "fit, s")
+    print_table(rows, header, right_aligned=(0, *range(2, len(header))))
+    for (name,), same in group([r for r in results if "brier" in r], ("method",)).items():
         scores = (f"{TITLES[key]} {Figure.of([r[key] for r in same])}" for key in CALIBRATION)
-        print(f"probabilities of {name[0]}: {', '.join(scores)}")
+        print_lines(f"probabilities of {name}: {', '.join(scores)}")
     seeds = counted(len({result["seed"] for result in results}), "seed")
-    print(f"percent, mean ± standard deviation over {seeds}; fit: mean seconds per fit")
+    print_lines(f"percent, mean ± standard deviation over {seeds}; fit: mean seconds per fit")

@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from vhe.cli.output import diagnostics_to_stderr, print_json
+from vhe.cli.options import Help, Json, ModelFolder
+from vhe.cli.output import console, diagnostics_to_stderr, print_json
 from vhe.cli.paths import check_writable
 from vhe.cli.source import ids_by_name, read_model
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vhe.predict.explain import Explanation, Side
+    from vhe.predict.explain import Explanation
 
 PHRASES = 5  # printed per text
 
 
 def explain(
-    model: Path, a: str, b: str, /, *, html: Path | None = None, json: bool = False
+    model: ModelFolder,
+    a: Annotated[str, Help("id of a vertex")],
+    b: Annotated[str, Help("id of another vertex")],
+    /,
+    *,
+    html: Annotated[
+        Path | None, Help("write a page with both texts, words coloured by weight")
+    ] = None,
+    json: Json = False,
 ) -> None:
     """Show the words of two texts that support a link.
 
-    The weight of a word is its contribution to the score; the weights of each
-    text sum to 1. Shapley values divide the score, the cosine of the two
-    embeddings, between the texts and the neighbours.
-
-    Parameters
-    ----------
-    model
-        model folder written by vhe fit
-    a
-        id of a vertex
-    b
-        id of another vertex
-    html
-        write a page with both texts, words coloured by weight
-    json
-        print one JSON document
+    The weight of a word is its share of what its text adds to the score; the
+    weights of each text sum to 1. The score, the log odds of a link in a balanced
+    sample, is the sum of an offset and of parts: texts and links (the shares of
+    both in the cosine of the embeddings), and what else the model has learned of
+    the pair, such as common words, degrees and common neighbours.
     """
     if html is not None:
         check_writable(html)
@@ -53,42 +52,58 @@ def explain(
     if json:
         print_json(explanation.to_dict())
     else:
-        _print(explanation, html)
+        texts = [fitted.network_.texts[fitted.network_.index(ids.get(i, i))] for i in (a, b)]
+        _print(explanation, texts, html)
 
 
-def _print(explanation: Explanation, html: Path | None) -> None:
-    from rich.console import Console
+def _print(explanation: Explanation, texts: Sequence[str], html: Path | None) -> None:
     from rich.text import Text
 
-    console = Console(highlight=False, markup=False, emoji=False)
-    coloured = console.is_terminal and not console.no_color
-    console.print(
+    output = console()
+    coloured = output.is_terminal and not output.no_color
+    output.print(
         f"probability {explanation.probability:.3f} in a balanced sample, "
         f"{explanation.network_probability:.3f} in this network",
         f"score {explanation.score:.3f}: {100 * explanation.text_share:.0f} % from the texts, "
         f"{100 * explanation.structure_share:.0f} % from the structure",
         sep="\n",
     )
-    for side in (explanation.source, explanation.target):
-        console.print()
-        console.print(Text(str(side.id), style="bold"))
-        console.print(_coloured(side) if coloured else " ".join(word for word, _ in side.words))
+    parts = {"offset": explanation.offset} | explanation.parts
+    for name, value in sorted(parts.items(), key=lambda part: -abs(part[1])):
+        if abs(value) >= 0.0005:
+            output.print(f"  {value:+6.3f}  {name}")
+    for side, text in zip((explanation.source, explanation.target), texts, strict=True):
+        output.print()
+        output.print(Text(str(side.id), style="bold"))
+        pieces = _pieces(" ".join(text.split()), side.words)
+        output.print(_coloured(pieces) if coloured else "".join(piece for piece, _ in pieces))
         for phrase, weight in side.phrases(PHRASES):
-            console.print(Text(f"  {weight:5.3f}  {phrase}"), overflow="ellipsis", no_wrap=True)
+            output.print(Text(f"  {weight:5.3f}  {phrase}"), overflow="ellipsis", no_wrap=True)
     if html is not None:
-        console.print()
-        console.print(Text(f"wrote {html}"), soft_wrap=True)
+        output.print()
+        output.print(Text(f"wrote {html}"), soft_wrap=True)
 
 
-def _coloured(side: Side) -> Text:
-    """Return the text with its words coloured by weight."""
+def _pieces(text: str, words: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Cut a text into its words and what is between them, which has the weight 0."""
+    pieces, position = [], 0
+    for word, weight in words:
+        start = text.find(word, position)
+        if start < 0:  # a word that normalisation has changed
+            return [(f"{word} ", weight) for word, weight in words]
+        pieces += [(text[position:start], 0.0), (word, weight)]
+        position = start + len(word)
+    return [*pieces, (text[position:], 0.0)]
+
+
+def _coloured(pieces: Sequence[tuple[str, float]]) -> Text:
+    """Return a text with its words coloured by weight."""
     from rich.text import Text
 
-    largest = max((weight for _, weight in side.words), default=0) or 1
+    largest = max((weight for _, weight in pieces), default=0) or 1
     text = Text()
-    for word, weight in side.words:
+    for piece, weight in pieces:
         share = weight / largest
         style = "bold black on yellow" if share > 2 / 3 else "yellow" if share > 1 / 3 else ""
-        text.append(word, style)
-        text.append(" ")
+        text.append(piece, style)
     return text

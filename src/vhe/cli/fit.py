@@ -10,43 +10,55 @@ import secrets
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
-from cyclopts import Parameter
-from cyclopts.types import NonNegativeFloat, NonNegativeInt, PositiveInt
+from cyclopts.types import NonNegativeFloat, NonNegativeInt
 
+from vhe.cli.config import Model, settings, settings_class
 from vhe.cli.help import print_panel
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
-from vhe.cli.paths import check_model_folder, training_folder
-from vhe.cli.source import read_network
+from vhe.cli.options import Help, Json, Overwrite, Source, Threads
+from vhe.cli.output import diagnostics_to_stderr, print_lines, print_result, print_status
+from vhe.cli.paths import check_free_space, check_model_folder, training_folder
+from vhe.cli.source import NetworkOptions, read_network
 from vhe.errors import VHEError
+from vhe.runtime.messages import counted
 
 if TYPE_CHECKING:
     from vhe.config import PairVHEConfig, VHEConfig
+    from vhe.data.network import TextNetwork
     from vhe.estimators import Estimator
-
-Model = Literal["graph", "pair"]
 
 
 def fit(
-    source: str | None = None,
+    source: Source = None,
     /,
     *,
-    out: Path,
-    model: Annotated[Model | None, Parameter(metavar="graph|pair")] = None,
-    vertices: Path | None = None,
-    edges: Path | None = None,
-    config: Annotated[str, Parameter(metavar="NAME", show_default=False)] = "default",
-    settings: Annotated[
-        list[str] | None, Parameter(name="--set", consume_multiple=True, metavar="KEY=VALUE")
+    out: Annotated[Path, Help("folder for the model")],
+    model: Annotated[
+        Model | None, Help("model to fit (default: graph)", metavar="graph|pair")
     ] = None,
-    epochs: NonNegativeFloat | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    checkpoint_minutes: NonNegativeFloat = 1,
-    threads: PositiveInt | None = None,
-    seed: NonNegativeInt | None = None,
-    json: bool = False,
+    reading: NetworkOptions | None = None,
+    config: Annotated[
+        str, Help("default, paper (pair model) or a TOML file", metavar="NAME", show_default=False)
+    ] = "default",
+    changes: Annotated[
+        list[str] | None,
+        Help(
+            "settings, such as latent_dim=100 max_words=200",
+            name="--set",
+            consume_multiple=True,
+            metavar="KEY=VALUE",
+        ),
+    ] = None,
+    epochs: Annotated[
+        NonNegativeFloat | None, Help("passes over the links (default: as configured)")
+    ] = None,
+    resume: Annotated[bool, Help("resume the interrupted training in --out")] = False,
+    overwrite: Overwrite = False,
+    checkpoint_minutes: Annotated[NonNegativeFloat, Help("minutes between two checkpoints")] = 1,
+    threads: Threads = None,
+    seed: Annotated[NonNegativeInt | None, Help("random seed (default: drawn and printed)")] = None,
+    json: Json = False,
 ) -> int:
     """Fit a model to a network and save it.
 
@@ -55,46 +67,15 @@ def fit(
     trained on pairs of vertices; torchrun --nproc-per-node=2 -m vhe fit
     --model pair ... trains it with several processes.
 
-    Settings of a model: vhe fit --model graph --help, vhe fit --model pair --help
-
-    Parameters
-    ----------
-    source
-        dataset name (see vhe data), folder in CANE format, or GraphML file
-    out
-        folder for the model
-    model
-        model to fit (default: graph)
-    vertices
-        instead of SOURCE: file with id, text[, label]
-    edges
-        with --vertices: file with source, target
-    config
-        default, paper (pair model) or a TOML file
-    settings
-        settings, such as latent_dim=100 max_words=200
-    epochs
-        passes over the links (default: as configured)
-    resume
-        resume the interrupted training in --out
-    overwrite
-        replace the model in --out
-    checkpoint_minutes
-        minutes between two checkpoints
-    threads
-        number of threads (default: all cores)
-    seed
-        random seed (default: drawn and printed)
-    json
-        print one JSON document
+    Settings of the models: vhe config
     """
-    chosen = _settings(model, config, settings or ())
+    model, chosen = _settings(model, config, changes or ())
     from vhe.runtime import process_group
     from vhe.storage.folder import restore_interrupted_write
     from vhe.storage.locks import folder_lock
 
     first = process_group.is_first()  # under torchrun only the first process prints and writes
-    if process_group.world_size() > 1 and _model_of(chosen) == "graph":
+    if process_group.world_size() > 1 and model == "graph":
         if not first:
             return 2
         raise VHEError(
@@ -111,13 +92,18 @@ def fit(
         else:
             null = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stderr(null))
-        network = read_network(source, vertices, edges)
+        network = read_network(source, options=reading)
+        if first:
+            check_free_space(out, _model_size(network, chosen))
         if epochs is not None:
             chosen = _with_epochs(chosen, epochs, len(network.links))
         if first and seed is None and not resume:
             seed = secrets.randbelow(2**31)
             print_status(f"using random seed {seed}; --seed {seed} reproduces this model")
-        estimator = _estimator(chosen, threads, seed, verbose=first)
+        from vhe.estimators import VHE, PairVHE
+
+        estimator = (PairVHE if model == "pair" else VHE).from_config(chosen, random_state=seed)
+        estimator.set_params(threads=threads, verbose=first)
         checkpoint = training_folder(out)
         try:
             estimator.fit(
@@ -143,54 +129,30 @@ def print_settings_help(tokens: Sequence[str]) -> None:
     named = words[words.index("--model") + 1 :] if "--model" in words else []
     if not named or named[0] not in get_args(Model):
         return
-    fields = dataclasses.fields(_settings_class(named[0]))
-    print()
-    print_panel(
-        f"Settings of the {named[0]} model",
-        ((f.name, f.metadata["help"], _text(f.default)) for f in fields),
-    )
-
-
-def _text(value: object) -> str:
-    """Format a default as --set and TOML files spell it."""
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
-
-
-def _settings_class(model: str) -> type[VHEConfig] | type[PairVHEConfig]:
-    from vhe.config import PairVHEConfig, VHEConfig
-
-    return PairVHEConfig if model == "pair" else VHEConfig
-
-
-def _model_of(config: VHEConfig | PairVHEConfig) -> Model:
-    return "pair" if isinstance(config, _settings_class("pair")) else "graph"
+    print_panel(f"Settings of the {named[0]} model", settings(named[0]))
 
 
 def _settings(
     model: Model | None, config: str, changes: Sequence[str]
-) -> VHEConfig | PairVHEConfig:
-    """Return the settings selected by --model, --config and --set."""
-    if config == "paper":
-        if model == "graph":
-            raise VHEError(
-                "--config paper: the paper's settings are those of the pair model: "
-                "omit --model graph, or choose another --config"
-            )
-        model = "pair"
-    model = model or "graph"
-    kind = _settings_class(model)
+) -> tuple[Model, VHEConfig | PairVHEConfig]:
+    """Return the model and its settings selected by --model, --config and --set."""
+    from vhe.config import PairVHEConfig
+
+    if config == "paper" and model == "graph":
+        raise VHEError(
+            "--config paper: the paper's settings are those of the pair model: "
+            "omit --model graph, or choose another --config"
+        )
+    model = model or ("pair" if config == "paper" else "graph")
+    kind = settings_class(model)
     chosen: VHEConfig | PairVHEConfig
     if config == "paper":
-        from vhe.config import PairVHEConfig
-
         chosen = PairVHEConfig.paper()
-    elif config == "default":
-        chosen = kind()
     else:
-        chosen = kind.from_toml(config)
-    other: Model = "graph" if model == "pair" else "pair"
+        chosen = kind() if config == "default" else kind.from_toml(config)
+    other = "graph" if model == "pair" else "pair"
     own_names, other_names = (
-        {f.name for f in dataclasses.fields(_settings_class(name))} for name in (model, other)
+        {f.name for f in dataclasses.fields(settings_class(name))} for name in (model, other)
     )
     values = {}
     for change in changes:
@@ -200,10 +162,10 @@ def _settings(
         if key in other_names - own_names:
             raise VHEError(
                 f"--set {change}: a setting of the {other} model: add --model {other}, "
-                f"or see vhe fit --model {model} --help"
+                f"or see vhe config {model}"
             )
         values[key] = kind.parse_setting(key, text)
-    return chosen.replace(**values)
+    return model, chosen.replace(**values)
 
 
 def _with_epochs(
@@ -217,13 +179,10 @@ def _with_epochs(
     return config.replace(epochs=epochs, steps=0)
 
 
-def _estimator(
-    config: VHEConfig | PairVHEConfig, threads: int | None, seed: int | None, verbose: bool
-) -> Estimator:
-    from vhe.estimators import VHE, PairVHE
-
-    kind = PairVHE if _model_of(config) == "pair" else VHE
-    return kind.from_config(config, random_state=seed).set_params(threads=threads, verbose=verbose)
+def _model_size(network: TextNetwork, config: VHEConfig | PairVHEConfig) -> float:
+    """Estimate the bytes of a model folder and of the checkpoints beside it."""
+    tables = 16.0 * len(network) * config.latent_dim  # up to four tables of float32
+    return 2 * (sum(map(len, network.texts)) + tables + 16 * len(network.edges))
 
 
 def _save(estimator: Estimator, out: Path) -> None:
@@ -239,23 +198,27 @@ def _save(estimator: Estimator, out: Path) -> None:
 
 def _report(estimator: Estimator, out: Path, json: bool) -> None:
     network, result = estimator.network_, estimator.result_
-    if json:
-        size = {"vertices": len(network), "links": len(network.links)}
-        print_json({"model": out, "network": network.name, **size, **result})
-        return
-    from vhe.runtime.messages import counted
-
-    vertices = counted(len(network), "vertex", "vertices")
-    links = counted(len(network.links), "link")
-    print_table(
+    size = {"vertices": len(network), "links": len(network.links)}
+    vertices, links = counted(len(network), "vertex", "vertices"), counted(size["links"], "link")
+    print_result(
+        json,
+        {"model": out, "network": network.name, **size, **result},
         [
             ("network", f"{network.name}: {vertices}, {links}"),
             ("training", training_sentence(result)),
             ("seconds", f"{result['seconds']:.1f}"),
             ("model", out),
-            ("next", f"vhe embed {shlex.quote(str(out))} --out embedding.parquet"),
-        ]
+        ],
     )
+    if not json:
+        folder = shlex.quote(str(out))
+        print_lines(
+            "",
+            "Next steps",
+            f"  vhe suggest {folder}                    missing links",
+            f"  vhe report {folder} --out report.html   map, missing links, accuracy",
+            f"  vhe serve {folder}                      explore it in a browser",
+        )
 
 
 def training_sentence(result: dict[str, object]) -> str:

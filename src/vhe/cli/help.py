@@ -22,8 +22,8 @@ def formatter() -> DefaultFormatter:
 
 
 def description(command: Callable[..., Any]) -> str:
-    """Return the description in the docstring of a command, with unwrapped paragraphs."""
-    text = inspect.cleandoc(command.__doc__ or "").partition("\nParameters\n")[0].strip()
+    """Return the docstring of a command, with unwrapped paragraphs."""
+    text = inspect.getdoc(command) or ""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
@@ -36,6 +36,7 @@ def print_panel(title: str, entries: Iterable[tuple[str, str, str]]) -> None:
         for name, text, default in entries
     ]
     console = Console(highlight=False)
+    console.print()
     panel = HelpPanel(format="parameter", title=title, entries=rows)
     formatter()(console, console.options, panel)
 

@@ -2,16 +2,26 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
 from cyclopts.types import NonNegativeInt
 
+from vhe.cli.options import Help, Json, ModelFolder, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_status
 from vhe.cli.paths import check_writable
 from vhe.cli.source import read_model
 from vhe.errors import VHEError
 
 
-def map(model: Path, /, *, out: Path, seed: NonNegativeInt = 0, json: bool = False) -> None:
+def map(
+    model: ModelFolder,
+    /,
+    *,
+    out: Annotated[Path, Help("output file: .html, .png or .parquet")],
+    seed: Annotated[NonNegativeInt, Help("random seed of the layout")] = 0,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
     """Draw a map of the network.
 
     Similar vertices are close to each other. The format is inferred from the
@@ -19,17 +29,6 @@ def map(model: Path, /, *, out: Path, seed: NonNegativeInt = 0, json: bool = Fal
     external requests. A table (.parquet) has columns id, text, label, x, y, degree
     and uncertainty, as embedding-atlas reads it: embedding-atlas FILE.parquet
     --x x --y y --text text
-
-    Parameters
-    ----------
-    model
-        model folder written by vhe fit
-    out
-        output file: .html, .png or .parquet
-    seed
-        random seed of the layout
-    json
-        print one JSON document
     """
     from vhe.data.readers.tables import checked_extension
     from vhe.runtime.messages import counted
@@ -38,7 +37,7 @@ def map(model: Path, /, *, out: Path, seed: NonNegativeInt = 0, json: bool = Fal
     if checked_extension(out, FORMATS) == ".png" and find_spec("matplotlib") is None:
         raise VHEError("matplotlib is not installed: pip install 'vhe[plot]'")
     check_writable(out)
-    with diagnostics_to_stderr(json):
+    with diagnostics_to_stderr(json), using_threads(threads):
         fitted = read_model(model)
         from vhe.web.map_files import map_coordinates, write_map
 

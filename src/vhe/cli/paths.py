@@ -1,5 +1,6 @@
 """Checks of output paths before the work starts, so that a result can be written at the end."""
 
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,16 @@ def check_writable(path: Path) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise VHEError(f"{path}: cannot write: {reason}; choose another path") from None
+
+
+def check_free_space(path: Path, size: float) -> None:
+    """Raise `VHEError` if ``size`` bytes do not fit on the disk of ``path``."""
+    free = shutil.disk_usage(path.parent).free
+    if free < size:
+        raise VHEError(
+            f"{path}: {free / 1e6:,.0f} MB are free on this disk, but the model needs about "
+            f"{size / 1e6:,.0f} MB; free some space or choose another disk"
+        )
 
 
 def training_folder(out: Path) -> Path:

@@ -1,44 +1,51 @@
-"""`vhe reproduce` and `vhe report`: run the experiments of the paper and report the results."""
+"""`vhe reproduce`: run the experiments of the paper and report the results."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from cyclopts.types import PositiveInt
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
+from vhe.cli.options import Help, Json, Seeds
+from vhe.cli.output import (
+    diagnostics_to_stderr,
+    print_json,
+    print_lines,
+    print_result,
+    print_status,
+)
 from vhe.cli.paths import check_writable
+from vhe.errors import VHEError
+from vhe.evaluation.experiment import Task, parse_names, parse_seeds, parse_shares
+from vhe.evaluation.methods import check_name
 
 RESULTS, PAGES = Path("results"), Path("docs/results")
 
 
 def reproduce(
-    task: Literal[
-        "link",
-        "classify",
-        "unseen",
-        "ablation",
-        "degree",
-        "lambda",
-        "alpha",
-        "structure",
-        "tsne",
-        "all",
+    task: Annotated[
+        Literal[Task, "all", "report"], Help("table or figure of the paper, all, or report")
     ] = "all",
     /,
     *,
-    datasets: str | None = None,
-    methods: str | None = None,
-    ratio: str | None = None,
-    protocol: Literal["lines", "clean"] | None = None,
-    seeds: str = "0-9",
-    results: Path = RESULTS,
-    workers: PositiveInt = 1,
-    background: bool = False,
-    json: bool = False,
+    datasets: Annotated[str | None, Help("datasets, such as cora,hepth (default: all)")] = None,
+    methods: Annotated[str | None, Help("methods, such as vhe,tfidf (default: all)")] = None,
+    ratio: Annotated[str | None, Help("percentages, such as 15,55,95 (default: all)")] = None,
+    protocol: Annotated[
+        Literal["lines", "clean"] | None, Help("lines (as in the paper) or clean (default: both)")
+    ] = None,
+    seeds: Seeds = "0-9",
+    results: Annotated[Path, Help("folder of the result files")] = RESULTS,
+    out: Annotated[
+        Path | None, Help("report: folder for the pages (default: docs/results)")
+    ] = None,
+    workers: Annotated[PositiveInt, Help("number of processes")] = 1,
+    background: Annotated[bool, Help("run detached from this terminal")] = False,
+    json: Json = False,
 ) -> int:
     """Run the experiments of the paper.
 
@@ -52,32 +59,15 @@ def reproduce(
     of the next. With several workers, each uses one thread. The complete grid
     takes days.
 
-    Parameters
-    ----------
-    task
-        table or figure of the paper, or all
-    datasets
-        datasets, such as cora,hepth (default: all)
-    methods
-        methods, such as vhe,tfidf (default: all)
-    ratio
-        percentages, such as 15,55,95 (default: all)
-    protocol
-        lines (as in the paper) or clean (default: both)
-    seeds
-        random seeds, such as 0, 0-9 or 0,3
-    results
-        folder for the result files
-    workers
-        number of processes
-    background
-        run detached from this terminal
-    json
-        print one JSON document
+    report writes Markdown pages with the tables and figures of our results and
+    the paper's; it has the options --results and --out only.
     """
+    if task == "report":
+        _report(results, out or PAGES, json)
+        return 0
+    if out is not None:
+        raise VHEError(f"--out: {task} writes to --results: omit it, or use vhe reproduce report")
     from vhe.data.datasets import describe
-    from vhe.evaluation.experiment import Task, parse_names, parse_seeds, parse_shares
-    from vhe.evaluation.methods import check_name
     from vhe.paper.grid import PROTOCOLS, experiments
     from vhe.paper.runner import run
 
@@ -107,29 +97,22 @@ def reproduce(
         except KeyboardInterrupt:
             print_status(f"finished experiments are in {results}; the same command resumes")
             raise
-    skipped, failed = sum(tally.skipped.values()), sum(tally.failed.values())
-    if json:
-        print_json(
-            {
-                "results": results,
-                "done": tally.done,
-                "finished_before": tally.finished_before,
-                "skipped": tally.skipped,
-                "failed": tally.failed,
-            }
-        )
-    else:
-        print_table(
-            [
-                ("measured", f"{tally.done:,}"),
-                ("finished before", f"{tally.finished_before:,}"),
-                ("skipped", f"{skipped:,}"),
-                ("failed", f"{failed:,}"),
-                ("results", results),
-                ("next", f"vhe report --results {results}"),
-            ]
-        )
-    return 1 if failed else 0
+    rows = [
+        ("measured", tally.done),
+        ("finished before", tally.finished_before),
+        ("skipped", sum(tally.skipped.values())),
+        ("failed", sum(tally.failed.values())),
+    ]
+    print_result(
+        json,
+        {"results": results, **asdict(tally)},
+        [
+            *((name, f"{count:,}") for name, count in rows),
+            ("results", results),
+            ("next", f"vhe reproduce report --results {results}"),
+        ],
+    )
+    return 1 if tally.failed else 0
 
 
 def detach(words: list[str], results: Path, json: bool) -> int:
@@ -147,27 +130,17 @@ def detach(words: list[str], results: Path, json: bool) -> int:
     if json:
         print_json({"process": process.pid, "log": log, "results": results})
     else:  # not as a table: a command folded over two lines cannot be copied
-        print(f"running in the background as process {process.pid}")
-        print(f"watch:   tail -f {log}")
-        print(f"stop:    kill {process.pid}")
-        print("resume:  run the same command; finished experiments are not repeated")
+        print_lines(
+            f"running in the background as process {process.pid}",
+            f"watch:   tail -f {log}",
+            f"stop:    kill {process.pid}",
+            "resume:  run the same command; finished experiments are not repeated",
+        )
     return 0
 
 
-def report(*, results: Path = RESULTS, out: Path = PAGES, json: bool = False) -> None:
-    """Write a report of our results and the paper's.
-
-    Tables and figures, as Markdown and as a web page.
-
-    Parameters
-    ----------
-    results
-        folder written by vhe reproduce
-    out
-        folder for the pages
-    json
-        print one JSON document
-    """
+def _report(results: Path, out: Path, json: bool) -> None:
+    """Write the pages of the results; print their paths."""
     check_writable(out / "README.md")
     from vhe.paper.report import write_report
 
@@ -176,4 +149,4 @@ def report(*, results: Path = RESULTS, out: Path = PAGES, json: bool = False) ->
     if json:
         print_json({"files": written})
     else:
-        print("\n".join(map(str, written)))
+        print_lines(*written)

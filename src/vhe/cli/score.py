@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
+from vhe.cli.options import Help, Json, ModelFolder
+from vhe.cli.output import diagnostics_to_stderr, print_result, print_status
 from vhe.cli.source import ids_by_name, read_model
 from vhe.errors import VHEError
 
@@ -14,39 +15,27 @@ if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
 
 ENDS = ("source", "target")
-COLUMNS = (*ENDS, "probability", "score")
+COLUMNS = (*ENDS, "probability", "balanced_probability", "score")
 
 
 def score(
-    model: Path,
-    a: str | None = None,
-    b: str | None = None,
+    model: ModelFolder,
+    a: Annotated[str | None, Help("id of a vertex")] = None,
+    b: Annotated[str | None, Help("id of another vertex")] = None,
     /,
     *,
-    pairs: Path | None = None,
-    json: bool = False,
+    pairs: Annotated[
+        Path | None, Help("instead of A and B: file with columns source and target")
+    ] = None,
+    json: Json = False,
 ) -> None:
     """Print the probability of a link between two vertices.
 
-    The probability assumes balanced classes: in a sample with as many links as
-    non-links, three in ten pairs with predicted probability 0.3 are links. vhe
-    suggest prints the probability at the density of the network. Probabilities
-    are calibrated on validation links, or on training links where there are
-    none. The score is the cosine of the two embeddings plus, where it helps
-    validation, a term for the degrees of both vertices.
-
-    Parameters
-    ----------
-    model
-        model folder written by vhe fit
-    a
-        id of a vertex
-    b
-        id of another vertex
-    pairs
-        instead of A and B: file with columns source and target
-    json
-        print one JSON document
+    probability is that in this network: of all unlinked pairs with probability
+    0.3, three in ten should be links. balanced_probability is that in a sample
+    with as many links as non-links, which is higher. Both are calibrated on
+    validation links, or on training links where there are none. score is the log
+    odds of the balanced probability.
     """
     given = [word for word in (a, b) if word is not None]
     if pairs is None and len(given) < 2:
@@ -60,14 +49,16 @@ def score(
             wanted = [(ids.get(given[0], given[0]), ids.get(given[1], given[1]))]
         else:
             wanted = _read_pairs(pairs, fitted.network_, ids)
-        probabilities = fitted.predict_proba(wanted).tolist() if wanted else []
-        scores = fitted.score(wanted).tolist() if wanted else []
-    rows = [(*ends, p, s) for ends, p, s in zip(wanted, probabilities, scores, strict=True)]
-    if json:
-        print_json({"pairs": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
-    else:
-        shown = [(source, target, f"{p:.4f}", f"{s:.4f}") for source, target, p, s in rows]
-        print_table(shown, COLUMNS, right_aligned=(2, 3))
+        scores = fitted.score(wanted)
+        values = [fitted.probability(scores, balanced=b).tolist() for b in (False, True)]
+    rows = [(*ends, *row) for ends, *row in zip(wanted, *values, scores.tolist(), strict=True)]
+    print_result(
+        json,
+        {"pairs": [dict(zip(COLUMNS, row, strict=True)) for row in rows]},
+        [(*row[:2], *(f"{value:.4f}" for value in row[2:])) for row in rows],
+        header=[name.replace("_", " ") for name in COLUMNS],
+        right_aligned=(2, 3, 4),
+    )
 
 
 def _read_pairs(

@@ -1,43 +1,32 @@
 """`vhe serve`: a web application and an HTTP interface for a model."""
 
-from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
+from vhe.cli.options import Help, ModelFolder
 from vhe.cli.output import diagnostics_to_stderr, print_status
 from vhe.cli.source import read_model
 from vhe.errors import VHEError
 
 
 def serve(
-    model: Path,
+    model: ModelFolder,
     /,
     *,
-    host: str = "127.0.0.1",
-    port: int = 8765,
-    token: Annotated[str | None, Parameter(env_var="VHE_TOKEN")] = None,
-    seed: NonNegativeInt = 0,
+    host: Annotated[str, Help("address to bind")] = "127.0.0.1",
+    port: Annotated[int, Help("port to bind; 0: any free port")] = 8765,
+    token: Annotated[
+        str | None,
+        Help("access token, required for other hosts; or set VHE_TOKEN", env_var="VHE_TOKEN"),
+    ] = None,
+    seed: Annotated[NonNegativeInt, Help("random seed of the map layout")] = 0,
 ) -> None:
     """Explore a model in a browser or over HTTP.
 
     The page shows the map, suggested links and their word attributions, and
     embeds new texts. The server binds to localhost by default and makes no
     external requests. Press Ctrl-C to stop it.
-
-    Parameters
-    ----------
-    model
-        model folder written by vhe fit
-    host
-        address to bind
-    port
-        port to bind; 0: any free port
-    token
-        access token, required for other hosts; or set VHE_TOKEN
-    seed
-        random seed of the map layout
     """
     try:
         import fastapi  # noqa: F401
@@ -47,11 +36,14 @@ def serve(
     from urllib.parse import quote
 
     from vhe.web import server
+    from vhe.web.guard import check_token
 
     if not 0 <= port < 2**16:
         raise VHEError(f"--port {port}: not a port number; choose one from 1024 to 65535")
     if token is not None and not token.strip():
         raise VHEError("the access token is empty; give a random string")
+    if token is not None:
+        check_token(token)
     loopback = server.is_loopback(host)
     if token is None and not loopback:
         raise VHEError(

@@ -1,78 +1,206 @@
-"""`vhe suggest`: likely missing links."""
+"""`vhe suggest`: likely missing links of a vertex, of the whole network or of every vertex."""
 
+from __future__ import annotations
+
+import csv
+import io
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_table
+from vhe.cli.options import Help, Json, ModelFolder, Raw, Threads, using_threads
+from vhe.cli.output import (
+    console,
+    diagnostics_to_stderr,
+    print_json,
+    print_lines,
+    print_result,
+    print_table,
+    spreadsheet_cells,
+    to_json,
+)
 from vhe.cli.paths import check_writable
 from vhe.cli.source import ids_by_name, read_model
 from vhe.errors import VHEError
+from vhe.runtime.messages import counted, shortened
 
+if TYPE_CHECKING:
+    import pandas
+
+    from vhe.fitted import FittedModel
+
+Format = Literal["table", "csv", "json", "markdown"]
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+FORMATS: dict[str, Format] = {".json": "json", ".md": "markdown"}
+OF_VERTEX, OF_NETWORK = 10, 100  # default numbers of links
+ENDS = ("source", "target")
 
 
 def suggest(
-    model: Path,
-    id: str | None = None,
+    model: ModelFolder,
+    id: Annotated[str | None, Help("id of a vertex (default: the whole network)")] = None,
     /,
     *,
-    k: Annotated[PositiveInt, Parameter(name=["-k", "--k"])] = 10,
-    all: bool = False,
-    out: Path | None = None,
-    json: bool = False,
+    k: Annotated[
+        PositiveInt | None,
+        Help(
+            f"number of links (default: {OF_VERTEX} per vertex, {OF_NETWORK} of the network)",
+            name=["-k", "--k"],
+        ),
+    ] = None,
+    all: Annotated[bool, Help("suggest links for every vertex; requires --out")] = False,
+    min_probability: Annotated[
+        float, Help("smallest probability of a suggested link", metavar="P")
+    ] = 0.0,
+    no_duplicates: Annotated[
+        bool, Help("leave out pairs of nearly the same texts (whole network)")
+    ] = False,
+    format: Annotated[
+        Format | None,
+        Help(
+            "table, csv, json or markdown, a checklist (default: by the extension of --out)",
+            metavar="NAME",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, Help("output file: .csv, .tsv, .jsonl, .parquet, .json or .md")
+    ] = None,
+    raw: Raw = False,
+    threads: Threads = None,
+    json: Json = False,
 ) -> None:
-    """Suggest missing links of one or every vertex.
+    """Suggest missing links of the network or of a vertex.
 
-    Probabilities are at the density of the network: of all unlinked pairs with
-    predicted probability 0.3, three in ten should be links. The probabilities
-    of vhe score assume balanced classes and are therefore higher.
+    Without an id, prints the likeliest missing links of the whole network, each
+    pair once; those of nearly the same texts are marked as duplicates.
 
-    Parameters
-    ----------
-    model
-        model folder written by vhe fit
-    id
-        id of the vertex
-    k
-        number of links per vertex
-    all
-        suggest links for every vertex; requires --out
-    out
-        with --all: output file, .csv, .tsv, .jsonl or .parquet
-    json
-        print one JSON document
+    The probability is that of a link in this network: of all unlinked pairs with
+    probability 0.3, three in ten should be links. vhe score also prints the
+    balanced probability.
+
+    In CSV, cells that a spreadsheet would run as formulas get an apostrophe in
+    front; --raw writes them unchanged.
     """
-    if all == (id is not None):
-        raise VHEError("give one vertex or --all: vhe suggest MODEL ID, or MODEL --all --out FILE")
-    if all != (out is not None):
-        raise VHEError("--all and --out FILE require each other: give both or neither")
+    if all and id is not None:
+        raise VHEError("ID and --all exclude each other: omit one of them")
+    if all and (out is None or format is not None):
+        raise VHEError("--all requires --out FILE, whose extension is the format")
+    if not 0 <= min_probability <= 1:
+        raise VHEError(f"--min-probability {min_probability:g}: give a number from 0 to 1")
+    if json and format not in (None, "json"):
+        raise VHEError(f"--json and --format {format} exclude each other: omit one of them")
     if out is not None:
-        from vhe.data.readers.tables import checked_extension, write_table
+        from vhe.data.readers.tables import checked_extension
 
-        checked_extension(out, TABLES)
+        if format == "table":
+            raise VHEError("--format table prints to the terminal: omit it or --out")
+        if format is None:
+            extension = checked_extension(out, TABLES if all else (*TABLES, *FORMATS))
+            format = FORMATS.get(extension)
         check_writable(out)
-        with diagnostics_to_stderr(json):
-            fitted = read_model(model)
-            table = fitted.suggest_all(k)
-            write_table(out, {str(name): table[name].tolist() for name in table})
-        if json:
-            print_json({"file": out, "links": len(table), "vertices": len(fitted.network_)})
-        else:
-            print_table([("links", f"{len(table):,}"), ("file", out)])
-        return
-    with diagnostics_to_stderr(json):
+    with diagnostics_to_stderr(json), using_threads(threads):
         fitted = read_model(model)
-        vertex = ids_by_name(fitted.network_).get(str(id), id)
-        links = fitted.suggest_links(vertex, k)
-    if json:
-        keys = ("id", "probability", "text")
-        suggestions = [{key: getattr(link, key) for key in keys} for link in links]
-        print_json({"id": vertex, "links": suggestions})
-    elif links:
-        rows = [(link.id, f"{link.probability:.3f}", link.text) for link in links]
-        print_table(rows, ("id", "probability", "text"), right_aligned=(1,))
+        network = fitted.network_
+        vertex = None if id is None else ids_by_name(network).get(id, id)
+        if all:
+            table = fitted.suggest_each(k or OF_VERTEX)
+        elif id is None:
+            table = fitted.suggest_all(k or OF_NETWORK, duplicates=not no_duplicates)
+        else:
+            table = _of_vertex(fitted, vertex, k or OF_VERTEX)
+        table = table[table["probability"] >= min_probability]
+    columns: dict[str, list[Any]] = {str(name): table[name].tolist() for name in table}
+    if out is not None:
+        _write(out, columns, format, raw)
+        found = {"file": out, "links": len(table), "vertices": len(network)}
+        print_result(json, found, [("links", f"{len(table):,}"), ("file", out)])
+    elif json or format == "json":
+        print_json(_document(columns, vertex))
+    elif format in ("csv", "markdown"):
+        print_lines(_text(columns, format, raw).rstrip("\n"))
+    elif not len(table):
+        reason = f"with probability {min_probability:g} or more" if min_probability else "left"
+        print_lines(f"no missing links {reason}")
     else:
-        print_table([("links", "none: the vertex is linked to all others")])
+        _print(columns, vertex)
+
+
+def _of_vertex(fitted: FittedModel, vertex: Any, k: int) -> pandas.DataFrame:
+    import pandas
+
+    found = [(vertex, s.id, s.probability, s.text) for s in fitted.suggest_links(vertex, k)]
+    return pandas.DataFrame(found, columns=["source", "target", "probability", "text"])
+
+
+def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _document(columns: dict[str, list[Any]], vertex: Any) -> dict[str, Any]:
+    if vertex is None:
+        return {"links": _rows(columns)}
+    links = [
+        {"id": row["target"], "probability": row["probability"], "text": row["text"]}
+        for row in _rows(columns)
+    ]
+    return {"id": vertex, "links": links}
+
+
+def _text(columns: dict[str, list[Any]], format: Format | None, raw: bool) -> str:
+    """Return the links as JSON, CSV or a Markdown checklist."""
+    if format == "json":
+        return to_json(_document(columns, None)) + "\n"
+    if format == "markdown":
+        return "".join(
+            f"- [ ] {_code(row['source'])} and {_code(row['target'])}: {row['probability']:.3f}"
+            f"{' (nearly the same text)' if row.get('duplicate') else ''}\n"
+            for row in _rows(columns)
+        )
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    cells = columns if raw else {k: spreadsheet_cells(v) for k, v in columns.items()}
+    writer.writerows(zip(*cells.values(), strict=True))
+    return text.getvalue()
+
+
+def _code(vertex: object) -> str:
+    """Return an id as code in Markdown, in which no character has a meaning."""
+    return "`" + " ".join(str(vertex).replace("`", "'").split()) + "`"
+
+
+def _write(out: Path, columns: dict[str, list[Any]], format: Format | None, raw: bool) -> None:
+    if format is not None:
+        from vhe.runtime.files import atomic_write
+
+        with atomic_write(out) as temporary:
+            text = _text(columns, format, raw)
+            temporary.write_text(text, encoding="utf-8", errors="replace")
+        return
+    from vhe.data.readers.tables import write_table
+
+    if out.suffix.lower() in (".csv", ".tsv") and not raw:
+        columns = {name: spreadsheet_cells(cells) for name, cells in columns.items()}
+    write_table(out, columns)
+
+
+def _print(columns: dict[str, list[Any]], vertex: Any) -> None:
+    """Print the links as a table that fits the terminal."""
+    rows = _rows(columns)
+    if vertex is not None:
+        cells = [(row["target"], f"{row['probability']:.3f}", row["text"]) for row in rows]
+        print_table(cells, header=("id", "probability", "text"), right_aligned=(1,))
+        return
+    duplicates = sum(columns["duplicate"])
+    width = max((console().width - 22) // 2, 8)  # of a text, so that it stays on one line
+    table = [
+        (
+            f"{row['probability']:.3f}{'*' if row['duplicate'] else ' ' * bool(duplicates)}",
+            *(f"{row[end]}\n  {shortened(row[f'{end}_text'], width)}" for end in ENDS),
+        )
+        for row in rows
+    ]
+    print_table(table, header=("probability", *ENDS), right_aligned=(0,))
+    if duplicates:
+        print_lines(f"* {counted(duplicates, 'pair')} of nearly the same texts")

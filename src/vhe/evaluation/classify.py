@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vhe.errors import VHEError
-from vhe.runtime.arrays import unit_rows
 from vhe.runtime.messages import counted
 
 if TYPE_CHECKING:
@@ -41,10 +40,6 @@ class ClassScores:
     test: int
     cost: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the scores by name, ready for JSON."""
-        return asdict(self)
-
 
 def evaluate_classification(
     embedding: np.ndarray | sparse.csr_array,
@@ -64,6 +59,7 @@ def evaluate_classification(
     seed : random seed of the split; see `split_labels`.
     """
     from sklearn.metrics import accuracy_score, f1_score
+    from sklearn.preprocessing import normalize
 
     classes, rows = number_labels(labels)  # (k,), (k,)
     if embedding.shape[0] != len(labels or ()):
@@ -72,7 +68,7 @@ def evaluate_classification(
             "labels; give one label (or None) per row"
         )
     train, test = split_labels(classes, share, seed)
-    unit = _unit(embedding[rows])
+    unit = normalize(embedding[rows].astype(np.float64))
     cost = choose_cost(unit[train], classes[train], seed)
     predicted = _classify(unit[train], classes[train], unit[test], cost, seed)
     truth = classes[test]
@@ -99,20 +95,17 @@ def map_purity(points: np.ndarray, labels: Sequence[Hashable | None] | None) -> 
 
 def number_labels(labels: Sequence[Hashable | None] | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the class index of each labelled vertex, and the index of that vertex."""
-    given = () if labels is None else labels
-    number: dict[Hashable, int] = {}
-    pairs = [
-        (number.setdefault(label, len(number)), k)
-        for k, label in enumerate(given)
-        if label is not None
-    ]
-    if len(number) < 2:
+    import pandas
+
+    given: Any = labels
+    classes, names = pandas.Series(given, dtype=object).factorize()  # -1: no label
+    if len(names) < 2:
         raise VHEError(
-            f"the network has {counted(len(number), 'distinct label')}, but classification needs "
+            f"the network has {counted(len(names), 'distinct label')}, but classification needs "
             "at least two: add a label column (or group.txt)"
         )
-    classes, rows = np.array(pairs, dtype=np.int64).T
-    return classes, rows
+    rows = np.flatnonzero(classes >= 0)
+    return classes[rows], rows
 
 
 def split_labels(classes: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -148,8 +141,8 @@ def choose_cost(rows: np.ndarray | sparse.csr_array, classes: np.ndarray, seed: 
         return 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class has fewer vertices than folds
-        splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(rows, classes)
-        parts = list(splits)
+        splits = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        parts = list(splits.split(rows, classes))
     correct = np.zeros(len(COSTS), dtype=np.int64)
     for k, cost in enumerate(COSTS):
         for train, test in parts:
@@ -172,18 +165,8 @@ def _classify(
     if len(np.unique(classes)) == 1:  # a fold of a tiny network
         return np.full(test_rows.shape[0], classes[0])
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # affects large C only, which cross-validation rejects
+        # It affects large C only, which cross-validation rejects.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         svm = LinearSVC(C=cost, dual="auto", random_state=seed).fit(rows, classes)
     predicted: np.ndarray = svm.predict(test_rows)
     return predicted
-
-
-def _unit(rows: np.ndarray | sparse.csr_array) -> np.ndarray | sparse.csr_array:
-    if isinstance(rows, np.ndarray):
-        return unit_rows(rows.astype(np.float64))
-    from sklearn.preprocessing import normalize
-
-    scaled: sparse.csr_array = normalize(rows)
-    return scaled

@@ -41,9 +41,8 @@ def auc_by_degree(method: Method, test: LinkTest, groups: int = 4) -> list[Degre
     degrees = test.network.degrees
     linked = degrees[degrees > 0]
     upper = np.unique(np.quantile(linked, np.arange(1, groups + 1) / groups, method="lower"))
-    group = np.searchsorted(
-        upper, degrees[test.pairs]
-    )  # (m, 2); a vertex without links can only have loops
+    # (m, 2); a vertex without links can only have loops
+    group = np.searchsorted(upper, degrees[test.pairs])
     points = np.broadcast_to(edge_points(method, test)[:, None], group.shape)
     found = []
     for k, most in enumerate(upper):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vhe.errors import VHEError
 from vhe.evaluation.methods import check_name, make
@@ -21,16 +21,9 @@ Task = Literal[
 ]
 
 LINK_MEASURES = ("auc", "ap", "mrr", "hits10")
-MEASURES: dict[Task, tuple[str, ...]] = {
-    "link": LINK_MEASURES,
+MEASURES: dict[Task, tuple[str, ...]] = dict.fromkeys(get_args(Task), LINK_MEASURES) | {
     "classify": ("accuracy", "macro_f1"),
-    "unseen": LINK_MEASURES,
-    "degree": LINK_MEASURES,
-    "lambda": LINK_MEASURES,
-    "alpha": LINK_MEASURES,
-    "structure": LINK_MEASURES,
     "tsne": ("purity",),
-    "ablation": LINK_MEASURES,
 }
 CALIBRATION = ("brier", "ece")  # only for methods that predict probabilities
 TITLES = {
@@ -104,6 +97,12 @@ def ablation_name(settings: dict[str, Any]) -> str:
     return "+".join(f"{name}={value}" for name, value in settings.items()) or "default"
 
 
+def headline(result: dict[str, Any]) -> str:
+    """Return the first measure of a result, such as ``AUC 94.4``."""
+    measure = MEASURES[result["task"]][0]
+    return f"{TITLES[measure]} {100 * result[measure]:.1f}"
+
+
 class Evaluator:
     """Runs experiments on one network.
 
@@ -129,12 +128,8 @@ class Evaluator:
             If the fit was interrupted: a partly trained method is never scored.
         """
         self.reliability = None
-        if experiment.task == "classify":
-            scores, seconds = self._classify(experiment)
-        elif experiment.task == "tsne":
-            scores, seconds = self._map(experiment)
-        else:
-            scores, seconds = self._link(experiment)
+        measured = self._whole if experiment.task in WHOLE else self._link
+        scores, seconds = measured(experiment)
         return experiment.as_dict() | scores | {"seconds": round(seconds, 3)}
 
     def _link(self, experiment: Experiment) -> tuple[dict[str, Any], float]:
@@ -166,27 +161,21 @@ class Evaluator:
             chosen["groups"] = [asdict(group) for group in auc_by_degree(fitted, test)]
         return chosen, seconds
 
-    def _classify(self, experiment: Experiment) -> tuple[dict[str, Any], float]:
-        from vhe.evaluation.classify import evaluate_classification, number_labels
-
-        number_labels(self.network.labels)  # raises before the fit if there are no labels
-        embedding, seconds = self._embedding(experiment)
-        scores = evaluate_classification(
-            embedding, self.network.labels, experiment.share, experiment.seed
-        )
-        return {name: getattr(scores, name) for name in MEASURES["classify"]}, seconds
-
-    def _map(self, experiment: Experiment) -> tuple[dict[str, Any], float]:
-        from vhe.evaluation.classify import map_purity, number_labels
+    def _whole(self, experiment: Experiment) -> tuple[dict[str, Any], float]:
+        from vhe.evaluation.classify import evaluate_classification, map_purity, number_labels
         from vhe.predict.layout import layout
 
-        number_labels(self.network.labels)
+        labels = self.network.labels
+        number_labels(labels)  # raises before the fit if there are no labels
         embedding, seconds = self._embedding(experiment)
+        if experiment.task == "classify":
+            scores = evaluate_classification(embedding, labels, experiment.share, experiment.seed)
+            return {name: getattr(scores, name) for name in MEASURES["classify"]}, seconds
         points = layout(embedding, experiment.seed).round(2)
         return {
-            "purity": map_purity(points, self.network.labels),
+            "purity": map_purity(points, labels),
             "points": points.tolist(),
-            "labels": [None if v is None else str(v) for v in self.network.labels or ()],
+            "labels": [None if label is None else str(label) for label in labels or ()],
         }, seconds
 
     def _embedding(self, experiment: Experiment) -> tuple[Any, float]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,12 +106,6 @@ def future_links(method: Method, links: Links) -> LinkTest:
             f"{type(method).__name__} has no network_ with the ids of the links: "
             "pass the test of network.split_edges instead"
         )
-    if hasattr(links, "columns"):
-        table: Any = links
-        for name in ("source", "target"):
-            if name not in table.columns:
-                raise VHEError(f"the table of links has no column {name!r}: rename its columns")
-        links = zip(table["source"].tolist(), table["target"].tolist(), strict=True)
     pairs = edge_indices(network.ids, *columns(links), lambda row: f"link {row}")
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     known = LinkSet(network.links, len(network)).linked(pairs[:, 0], pairs[:, 1])
@@ -214,6 +209,7 @@ def _calibration(method: Method, test: LinkTest) -> dict[str, Any]:
     predict = getattr(method, "probability_indices", None)
     if predict is None:
         return {}
+    predict = partial(predict, balanced=True)
     positives = predict(test.pairs[:, 0], test.pairs[:, 1])
     probabilities = np.append(positives, _on_negatives(predict, test))  # (m + 100 m,)
     linked = np.arange(len(probabilities)) < len(positives)

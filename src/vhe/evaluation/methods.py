@@ -6,7 +6,6 @@ import difflib
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from vhe.errors import VHEError
@@ -39,24 +38,24 @@ METHODS: Mapping[str, str] = {  # "module:class" or "module:factory function"
     "wane-mlp": "vhe.baselines.unseen:WANEMLP",
     "pwa-text": "vhe.baselines.unseen:PWAText",
     "pwa-mlp": "vhe.baselines.unseen:PWAMLP",
+    "adamic-adar": "vhe.baselines.heuristics:AdamicAdar",
+    "katz": "vhe.baselines.heuristics:Katz",
     "tfidf": "vhe.baselines.tfidf:TFIDF",
     "diffused-text": "vhe.baselines.diffused_text:DiffusedText",
 }
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all methods of this installation."""
-    return tuple(name for name, path in METHODS.items() if find_spec(path.partition(":")[0]))
+    """Return the names of all methods."""
+    return tuple(METHODS)
 
 
 def check_name(name: str) -> None:
     """Raise `VHEError` for an unknown method; the message names similar ones."""
-    known = names()
-    if name in known:
-        return
-    near = difflib.get_close_matches(name.lower(), known, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known methods: {', '.join(known)}"
-    raise VHEError(f"unknown method {name!r}: {hint}")
+    if name not in METHODS:
+        near = difflib.get_close_matches(name.lower(), METHODS, n=3, cutoff=0.7)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(METHODS)}"
+        raise VHEError(f"unknown method {name!r}: {hint}")
 
 
 def make(name: str, seed: int, **settings: Any) -> Method:

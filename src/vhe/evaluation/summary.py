@@ -14,7 +14,7 @@ class Figure:
 
     mean: float
     std: float | None
-    seeds: int
+    seeds: int | None = None
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Figure:

@@ -3,23 +3,28 @@ and the structure embedding, and a map of Cora."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vhe.evaluation.drawing import COLOURS, drawing
-from vhe.evaluation.experiment import VARIED, Task
-from vhe.evaluation.summary import Figure
+from vhe.evaluation.experiment import Task
+from vhe.evaluation.summary import Figure, group
 from vhe.paper.published import PAPER_NAMES, published
 from vhe.paper.tables import Result, by_degree, column, dataset_name, display, in_order
 
 CURVES = ("vhe", "pair-vhe", "pair-vhe-paper", "pwa", "cane", "tadw", "diffused-text", "tfidf")
 NO_LABEL = "#8b929a"
 PANEL = (3.9, 2.9)  # inches
-PROTOCOLS = ("lines", "clean")
+MIN_RANGE = 2.0  # of an axis, in percent: differences within noise should look small
+LINE = {"marker": "o", "markersize": 3, "elinewidth": 0.8}
+DOTS = {"fmt": "o", "markersize": 4, "elinewidth": 1, "capsize": 2}
+OFFSET = 0.25  # between dots of the same tick
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ def draw_all(results: Sequence[Result], folder: Path) -> list[Picture]:
         mine = [result for result in results if result["task"] == task]
         if mine:
             folder.mkdir(parents=True, exist_ok=True)
+            mine.sort(key=lambda r: (r["dataset"], r.get("protocol") == "clean", r["seed"]))
             pictures += draw(mine, folder)
     return pictures
 
@@ -46,132 +52,104 @@ def draw_all(results: Sequence[Result], folder: Path) -> list[Picture]:
 def _ratios(results: Sequence[Result], folder: Path) -> list[Picture]:
     """Draw one figure per dataset: our results as solid lines, the paper's as dashed lines."""
     pictures = []
-    for dataset in dict.fromkeys(result["dataset"] for result in results):
-        here = [r for r in results if r["dataset"] == dataset and r["method"] in CURVES]
-        if not here:
-            continue
-        rules = [p for p in PROTOCOLS if any(r["protocol"] == p for r in here)]
+    shown = [result for result in results if result["method"] in CURVES]
+    for (dataset,), here in group(shown, ("dataset",)).items():
         name = f"ratio-{dataset}.svg"
-        with _panels(folder / name, len(rules)) as panels:
-            for axes, protocol in zip(panels, rules, strict=True):
-                same = [result for result in here if result["protocol"] == protocol]
+        with _panels(folder / name, here, ("protocol",)) as panels:
+            for axes, (protocol,), same in panels:
+                ours = group(same, ("method",))
                 for method, colour in zip(CURVES, COLOURS, strict=True):
-                    drawn = _curve(axes, "link", method, same, colour)
+                    if found := ours.get((method,)):
+                        aucs = _aucs(found, lambda r: 100 * column("link", r))
+                        _draw(axes, aucs, **LINE, color=colour, label=display(method))
                     if protocol == "lines":
-                        label = None if drawn else f"{display(method)}, published"
-                        _published_curve(axes, dataset, method, colour, label)
-                axes.set(title=f"{dataset_name(dataset)}, {protocol}", ylabel="AUC, %")
+                        label = None if found else f"{display(method)}, published"
+                        _published_curve(axes, dataset, method, color=colour, label=label)
                 axes.set_xlabel("fraction of edges seen, %")
                 axes.set_xticks(range(15, 100, 20))
-        pictures.append(
-            Picture(
-                name,
-                "link",
-                f"AUC by fraction of edges, {dataset_name(dataset)}",
-                "Solid: our results with the standard deviation over seeds. Dashed: published "
-                "results (protocol lines only).",
-            )
+                axes.set_title(f"{dataset_name(dataset)}, {protocol}")
+        caption = (
+            "Solid: our results with the standard deviation over seeds. Dashed: published results "
+            "(protocol lines only)."
         )
+        title = f"AUC by fraction of edges, {dataset_name(dataset)}"
+        pictures.append(Picture(name, "link", title, caption))
     return pictures
 
 
 def _degrees(results: Sequence[Result], folder: Path) -> list[Picture]:
-    shown = _combinations(results)
     colours = dict(zip(in_order(r["method"] for r in results), COLOURS, strict=False))
-    with _panels(folder / "degree.svg", len(shown)) as panels:
-        for axes, (dataset, protocol, same) in zip(panels, shown, strict=True):
+    with _panels(folder / "degree.svg", results, ("dataset", "protocol")) as panels:
+        for axes, (dataset, protocol), same in panels:
             found = by_degree(same)
             for k, method in enumerate(in_order(found)):
                 figures = found[method]
-                places = np.arange(len(figures)) + (k - (len(found) - 1) / 2) * 0.25
-                _points(axes, places, list(figures.values()), display(method), colours[method])
+                places = np.arange(len(figures)) + (k - (len(found) - 1) / 2) * OFFSET
+                dots = dict(zip(places, figures.values(), strict=True))
+                _draw(axes, dots, **DOTS, color=colours[method], label=display(method))
                 axes.set_xticks(range(len(figures)), list(figures))
-            axes.set(title=f"{dataset_name(dataset)}, {protocol}", ylabel="AUC, %")
-            axes.set_xlabel("degree (quartiles)")
-    return [
-        Picture(
-            "degree.svg",
-            "degree",
-            "AUC by degree of the vertices",
-            "Held-out edges by the degrees of their ends, in quartiles of all linked vertices; "
-            "bars show the standard deviation over seeds.",
-        )
-    ]
+            axes.set(title=f"{dataset_name(dataset)}, {protocol}", xlabel="degree (quartiles)")
+    caption = (
+        "Held-out edges by the degrees of their ends, in quartiles of all linked vertices; bars "
+        "show the standard deviation over seeds."
+    )
+    return [Picture("degree.svg", "degree", "AUC by degree of the vertices", caption)]
 
 
-MIN_RANGE = 2.0  # of an axis, in percent: differences within noise should look small
-
-
-def _sensitivity(task: Task, symbol: str, caption: str) -> Callable[..., list[Picture]]:
-    def draw(results: Sequence[Result], folder: Path) -> list[Picture]:
-        rules = [p for p in PROTOCOLS if any(r["protocol"] == p for r in results)]
-        lines = dict.fromkeys((result["dataset"], result["method"]) for result in results)
-        with _panels(folder / f"{task}.svg", len(rules)) as panels:
-            for axes, protocol in zip(panels, rules, strict=True):
-                for (dataset, method), colour in zip(lines, COLOURS, strict=False):
-                    same = [
-                        r
-                        for r in results
-                        if (r["dataset"], r["method"], r["protocol"]) == (dataset, method, protocol)
-                    ]
-                    label = f"{dataset_name(dataset)}, {display(method)}"
-                    _curve(axes, task, method, same, colour, label, scale=1)
-                axes.set(title=protocol, xlabel=symbol, ylabel="AUC, %")
-                low, high = axes.get_ylim()
-                if high - low < MIN_RANGE:
-                    middle = (low + high) / 2
-                    axes.set_ylim(middle - MIN_RANGE / 2, middle + MIN_RANGE / 2)
-        return [Picture(f"{task}.svg", task, f"Sensitivity to {symbol}", caption)]
-
-    return draw
+def _sensitivity(
+    task: Task, symbol: str, caption: str, results: Sequence[Result], folder: Path
+) -> list[Picture]:
+    colours = dict(zip(group(results, ("dataset", "method")), COLOURS, strict=False))
+    with _panels(folder / f"{task}.svg", results, ("protocol",)) as panels:
+        for axes, (protocol,), same in panels:
+            for (dataset, method), found in group(same, ("dataset", "method")).items():
+                label = f"{dataset_name(dataset)}, {display(method)}"
+                aucs = _aucs(found, lambda r: column(task, r))
+                _draw(axes, aucs, **LINE, color=colours[dataset, method], label=label)
+            axes.set(title=protocol, xlabel=symbol)
+            low, high = axes.get_ylim()
+            if high - low < MIN_RANGE:
+                middle = (low + high) / 2
+                axes.set_ylim(middle - MIN_RANGE / 2, middle + MIN_RANGE / 2)
+    return [Picture(f"{task}.svg", task, f"Sensitivity to {symbol}", caption)]
 
 
 def _structure(results: Sequence[Result], folder: Path) -> list[Picture]:
-    rules = [p for p in PROTOCOLS if any(r["protocol"] == p for r in results)]
-    bars = list(dict.fromkeys((result["dataset"], result["method"]) for result in results))
-    with _panels(folder / "structure.svg", len(rules)) as panels:
-        for axes, protocol in zip(panels, rules, strict=True):
-            for k, without in enumerate((True, False)):
-                figures = [
-                    _figure(
-                        r["auc"]
-                        for r in results
-                        if (r["dataset"], r["method"], r["protocol"]) == (*bar, protocol)
-                        and (r["settings"][VARIED["structure"]] == "none") == without
-                    )
-                    for bar in bars
+    ticks = list(group(results, ("dataset", "method")))
+    with _panels(folder / "structure.svg", results, ("protocol",)) as panels:
+        for axes, (protocol,), same in panels:
+            for k, kind in enumerate(("without", "with")):
+                found = [
+                    r for r in same if (column("structure", r) == "none") == (kind == "without")
                 ]
-                places = np.arange(len(bars)) + (k - 0.5) * 0.25
-                label = f"{'without' if without else 'with'} structure embedding"
-                _points(axes, places, figures, label, COLOURS[k])
-            names = [f"{dataset_name(d)}\n{display(m).replace(', ', chr(10))}" for d, m in bars]
-            axes.set_xticks(range(len(bars)), names)
-            axes.set(title=protocol, ylabel="AUC, %")
+                aucs = _aucs(found, lambda r: ticks.index((r["dataset"], r["method"])))
+                dots = {tick + (k - 0.5) * OFFSET: figure for tick, figure in aucs.items()}
+                label = f"{kind} structure embedding"
+                _draw(axes, dots, **DOTS, color=COLOURS[k], label=label)
+            names = [f"{dataset_name(d)}\n{display(m).replace(', ', chr(10))}" for d, m in ticks]
+            axes.set_xticks(range(len(ticks)), names)
+            axes.set_title(protocol)
     caption = "95 % of the edges; bars show the standard deviation over seeds."
     return [Picture("structure.svg", "structure", "With and without structure embedding", caption)]
 
 
 def _map(results: Sequence[Result], folder: Path) -> list[Picture]:
-    firsts: dict[tuple[str, str], Result] = {}
-    for result in sorted(results, key=lambda r: r["seed"]):
-        firsts.setdefault((result["dataset"], result["method"]), result)
-    with _panels(folder / "tsne.svg", len(firsts), height=3.9) as panels:
-        for axes, ((dataset, method), result) in zip(panels, firsts.items(), strict=True):
-            points = np.array(result["points"])
-            labels = result["labels"]
+    style = {"markersize": 2.2, "markeredgewidth": 0, "alpha": 0.8}
+    with _panels(folder / "tsne.svg", results, ("dataset", "method"), height=3.9) as panels:
+        for axes, (dataset, method), (first, *_) in panels:
+            points, labels = np.array(first["points"]), first["labels"]
             # The most frequent labels get the most distinct colours.
             names = sorted(
                 {v for v in labels if v is not None}, key=lambda v: (-labels.count(v), v)
             )
             for name, colour in [(None, NO_LABEL), *zip(names, COLOURS, strict=False)]:
                 rows = [k for k, label in enumerate(labels) if label == name]
-                style = {"markersize": 2.2, "markeredgewidth": 0, "alpha": 0.8}
-                label = "no label" if name is None else name
                 if rows:
                     axes.plot(*points[rows].T, "o", color=colour, **style)
+                    label = "no label" if name is None else name
                     axes.plot([], "o", color=colour, label=label, markersize=5)
-            axes.set(xticks=[], yticks=[], aspect="equal")
-            axes.set_title(f"{dataset_name(dataset)}, {display(method)}, seed {result['seed']}")
+            axes.set(xticks=[], yticks=[], aspect="equal", ylabel="")
+            axes.set_title(f"{dataset_name(dataset)}, {display(method)}, seed {first['seed']}")
             axes.spines[:].set_visible(False)
     caption = (
         "t-SNE of the embedding of the whole network, trained without labels; colours are labels. "
@@ -183,94 +161,54 @@ def _map(results: Sequence[Result], folder: Path) -> list[Picture]:
 _DRAWN: dict[Task, Callable[[Sequence[Result], Path], list[Picture]]] = {
     "link": _ratios,
     "degree": _degrees,
-    "lambda": _sensitivity(
-        "lambda", "λ", "λ is the prior correlation of the codes of linked vertices."
+    "lambda": partial(
+        _sensitivity, "lambda", "λ", "λ is the prior correlation of the codes of linked vertices."
     ),
-    "alpha": _sensitivity(
-        "alpha", "α", "α is the fraction of the pairs whose edge is treated as unknown in training."
+    "alpha": partial(
+        _sensitivity,
+        "alpha",
+        "α",
+        "α is the fraction of the pairs whose edge is treated as unknown in training.",
     ),
     "structure": _structure,
     "tsne": _map,
 }
 
 
-def _panels(path: Path, count: int, height: float = PANEL[1]) -> Any:
-    """Return axes in rows of two."""
-    columns, rows = min(count, 2), -(-count // 2)
+@contextmanager
+def _panels(
+    path: Path, results: Sequence[Result], keys: Sequence[str], height: float = PANEL[1]
+) -> Iterator[list[tuple[Any, tuple[Any, ...], list[Result]]]]:
+    """Yield the axes of each panel, the values of ``keys`` and its results; two panels per row."""
+    groups = group(results, keys)
+    columns, rows = min(len(groups), 2), -(-len(groups) // 2)
     width = 2 * PANEL[0] if columns > 1 else 1.4 * PANEL[0]
-    return drawing(path, (width, rows * height), count, columns)
+    with drawing(path, (width, rows * height), len(groups), columns) as panels:
+        for axes in panels:
+            axes.set_ylabel("AUC, %")
+        yield [(axes, *part) for axes, part in zip(panels, groups.items(), strict=True)]
 
 
-def _combinations(results: Sequence[Result]) -> list[tuple[str, str, list[Result]]]:
-    """Return the results of each dataset and protocol."""
-    found = []
-    for dataset in dict.fromkeys(result["dataset"] for result in results):
-        for protocol in PROTOCOLS:
-            same = [r for r in results if (r["dataset"], r["protocol"]) == (dataset, protocol)]
-            if same:
-                found.append((dataset, protocol, same))
-    return found
-
-
-def _curve(
-    axes: Any,
-    task: Task,
-    method: str,
-    results: Sequence[Result],
-    colour: str,
-    label: str | None = None,
-    scale: float = 100,
-) -> bool:
-    """Draw the AUC of a method; return False if it has no results."""
-    values: dict[float, list[float]] = {}
+def _aucs(results: Sequence[Result], place: Callable[[Result], Any]) -> dict[Any, Figure]:
+    """Return the AUC by place on the horizontal axis, from left to right."""
+    values: dict[Any, list[float]] = {}
     for result in results:
-        if result["method"] == method:
-            values.setdefault(scale * column(task, result), []).append(result["auc"])
-    if not values:
-        return False
-    shares = sorted(values)
-    figures = [Figure.of(values[share]) for share in shares]
-    axes.errorbar(
-        shares,
-        [100 * figure.mean for figure in figures],
-        yerr=[100 * (figure.std or 0) for figure in figures],
-        color=colour,
-        marker="o",
-        markersize=3,
-        elinewidth=0.8,
-        label=label or display(method),
-    )
-    return True
+        values.setdefault(place(result), []).append(result["auc"])
+    return {key: Figure.of(values[key]) for key in sorted(values)}
 
 
-def _published_curve(axes: Any, dataset: str, method: str, colour: str, label: str | None) -> None:
+def _draw(axes: Any, figures: Mapping[Any, Figure], **style: Any) -> None:
+    """Draw means and standard deviations by place on the horizontal axis."""
+    means = [100 * figure.mean for figure in figures.values()]
+    stds = [100 * (figure.std or 0) for figure in figures.values()]
+    axes.errorbar(list(figures), means, yerr=stds, **style)
+
+
+def _published_curve(axes: Any, dataset: str, method: str, **style: Any) -> None:
     if method != "vhe" and PAPER_NAMES.get(method) == PAPER_NAMES["vhe"]:  # drawn once
         return
-    shares = [share / 100 for share in range(15, 100, 10)]
-    found = {s: figure for s in shares if (figure := published("link", dataset, method, s))}
+    shares = range(15, 100, 10)
+    found = {s: figure for s in shares if (figure := published("link", dataset, method, s / 100))}
     if found:
-        heights = [figure.figure for figure in found.values()]
-        style = {"color": colour, "linestyle": "--", "linewidth": 0.9, "label": label}
-        axes.plot([100 * s for s in found], heights, **style)
-
-
-def _points(
-    axes: Any, places: Any, figures: Sequence[Figure | None], label: str, colour: str
-) -> None:
-    here = [(place, figure) for place, figure in zip(places, figures, strict=True) if figure]
-    axes.errorbar(
-        [place for place, _ in here],
-        [100 * figure.mean for _, figure in here],
-        yerr=[100 * (figure.std or 0) for _, figure in here],
-        fmt="o",
-        color=colour,
-        markersize=4,
-        elinewidth=1,
-        capsize=2,
-        label=label,
-    )
-
-
-def _figure(values: Any) -> Figure | None:
-    listed = list(values)
-    return Figure.of(listed) if listed else None
+        means = [100 * figure.mean for figure in found.values()]
+        axes.plot(list(found), means, linestyle="--", linewidth=0.9, **style)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from vhe.errors import VHEError
 from vhe.evaluation.experiment import WHOLE, Experiment, Task
@@ -22,28 +22,20 @@ if TYPE_CHECKING:
 PROTOCOLS: tuple[Protocol, ...] = ("lines", "clean")
 
 
-@dataclass(frozen=True)
-class GridRow:
-    """A method with its settings on a dataset at one fraction of seen edges, labels or vertices."""
-
-    task: Task
-    dataset: str
-    method: str
-    share: float
-    settings: dict[str, Any]
-
-
 @cache
-def grid() -> tuple[GridRow, ...]:
-    """Return all rows: every published figure, and the same for methods not in the paper."""
+def grid() -> tuple[Experiment, ...]:
+    """Return all rows, without protocol and with seed 0: every published figure, and the same for
+    methods not in the paper."""
     with files(__package__).joinpath("grid.csv").open(encoding="utf-8") as file:
         return tuple(
-            GridRow(
+            Experiment(
                 cast(Task, row["task"]),
                 row["dataset"],
                 row["method"],
                 int(row["percent"]) / 100,
-                json.loads(row["settings"] or "{}"),
+                protocol=None,
+                seed=0,
+                settings=json.loads(row["settings"] or "{}"),
             )
             for row in csv.DictReader(file)
         )
@@ -73,7 +65,7 @@ def experiments(
     if not chosen:
         raise VHEError("no experiment matches: extend --datasets, --methods or --ratio")
     return [
-        Experiment(row.task, row.dataset, row.method, row.share, protocol, seed, row.settings)
+        replace(row, protocol=protocol, seed=seed)
         for seed in seeds
         for protocol in (*protocols, None)
         for row in chosen

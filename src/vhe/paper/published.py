@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
+
+from vhe.evaluation.summary import Figure
 
 if TYPE_CHECKING:
     from vhe.evaluation.experiment import Task
@@ -43,19 +44,10 @@ _TABLES = {  # file, column of fractions, column of figures
 }
 
 
-@dataclass(frozen=True)
-class Published:
-    """A published figure in percent, with its standard deviation if the paper states one."""
-
-    figure: float
-    std: float | None
-
-    def __str__(self) -> str:
-        return f"{self.figure:.1f}" + ("" if self.std is None else f" ± {self.std:.1f}")
-
-
-def published(task: Task, dataset: str, method: str, ratio: float) -> Published | None:
+def published(task: Task, dataset: str, method: str, ratio: float) -> Figure | None:
     """Return the published AUC (links) or accuracy (classification), or None.
+
+    Its ``std`` is None where the paper states none, and so is the number of seeds.
 
     Parameters
     ----------
@@ -66,13 +58,13 @@ def published(task: Task, dataset: str, method: str, ratio: float) -> Published 
 
 
 @cache
-def table(task: Task) -> dict[tuple[str, str, int], Published]:
+def table(task: Task) -> dict[tuple[str, str, int], Figure]:
     """Return all figures of a task by dataset, the paper's method name and percentage."""
     name, share, figure = _TABLES[task]
     with files(__package__).joinpath(name).open(encoding="utf-8") as file:
         return {
-            (row["dataset"], row["method"], int(row[share])): Published(
-                float(row[figure]), float(row["std"]) if row.get("std") else None
+            (row["dataset"], row["method"], int(row[share])): Figure(
+                float(row[figure]) / 100, float(row["std"]) / 100 if row.get("std") else None
             )
             for row in csv.DictReader(file)
         }

@@ -1,4 +1,4 @@
-"""The report of our results and the paper's: Markdown pages, a web page and figures."""
+"""The report of our results and the paper's: Markdown pages and figures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from pathlib import Path
 
 from vhe.errors import VHEError
 from vhe.evaluation.experiment import Task
-from vhe.paper.figures import draw_all
-from vhe.paper.markdown import figure_page, task_page
-from vhe.paper.page import web_page
+from vhe.paper.figures import Picture, draw_all
 from vhe.paper.results import read_results
-from vhe.paper.tables import Result
+from vhe.paper.tables import Result, dataset_name, datasets, missing, tables
 from vhe.runtime.files import atomic_write
 from vhe.runtime.messages import counted
 
@@ -49,36 +47,53 @@ def write_report(results: Path, out: Path) -> list[Path]:
             f"{results}: no finished results: run vhe reproduce --results {results} first"
         )
     pictures = draw_all(found, out / PICTURES)
-    texts = {"README.md": overview(found)}
+    pages = {"README.md": overview(found), "figures.md": figure_page(pictures, found)}
     for task, (title, seen) in PAGES.items():
-        texts[f"{task}.md"] = task_page(task, title, f"{seen} {LEGEND}", found)
-    texts["figures.md"] = figure_page(FIGURES, pictures, found, PICTURES)
-    texts["index.html"] = web_page(PAGES, LEGEND, origin(found), pictures, found, out / PICTURES)
-    for name, text in texts.items():
+        pages[f"{task}.md"] = task_page(task, title, f"{seen} {LEGEND}", found)
+    for name, lines in pages.items():
         with atomic_write(out / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    return [out / name for name in texts] + [out / PICTURES / p.file for p in pictures]
+            temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    return [out / name for name in pages] + [out / PICTURES / p.file for p in pictures]
 
 
-def overview(results: Sequence[Result]) -> str:
-    """Return the page that links to the others."""
+def task_page(task: Task, title: str, about: str, results: Sequence[Result]) -> list[str]:
+    """Return the lines of the page of a task, with one section per dataset."""
+    mine = [result for result in results if result["task"] == task]
+    lines = [f"# {title}", "", about, ""]
+    for dataset in datasets(task, mine):
+        lines += [f"## {dataset_name(dataset)}", "", *missing(dataset, mine)]
+        lines += tables(task, dataset, mine)
+    return lines
+
+
+def figure_page(pictures: Sequence[Picture], results: Sequence[Result]) -> list[str]:
+    """Return the lines of the page of the figures, each followed by its values."""
+    lines = ["# Figures", "", FIGURES, ""]
+    for picture in pictures:
+        lines += [f"## {picture.title}", "", picture.caption, ""]
+        lines += [f"![{picture.title}]({PICTURES}/{picture.file})", ""]
+        if picture.task != "link":  # has its own page
+            mine = [result for result in results if result["task"] == picture.task]
+            for dataset in datasets(picture.task, mine):
+                lines += tables(picture.task, dataset, mine, all_measures=False)
+    return lines
+
+
+def overview(results: Sequence[Result]) -> list[str]:
+    """Return the lines of the page that links to the others."""
     lines = ["# Results", "", LEGEND, ""]
     for task, (title, _) in PAGES.items():
         count = counted(sum(result["task"] == task for result in results), "measurement")
         lines.append(f"- [{title}]({task}.md): {count}")
     others = sum(result["task"] not in PAGES for result in results)
     lines.append(f"- [Figures](figures.md): {counted(others, 'measurement')} more")
-    lines.append("- [Everything on one web page](index.html)")
-    return "\n".join([*lines, "", *origin(results)]).rstrip() + "\n"
-
-
-def origin(results: Sequence[Result]) -> list[str]:
-    """Return sentences on the number, the duration and the environment of the measurements."""
+    # The number, the duration and the environment of the measurements.
     origins = [result.get("origin", {}) for result in results]
     seconds = sum(float(result["seconds"]) for result in results)
-    lines = [f"{counted(len(results), 'measurement')}; fitting took {seconds / 3600:.1f} hours."]
+    total = counted(len(results), "measurement")
+    lines += ["", f"{total}; fitting took {seconds / 3600:.1f} hours.", ""]
     for title, key in (("Machine", "machine"), ("Commit", "git")):
         values = sorted({str(origin[key]) for origin in origins if origin.get(key)})
         if values:
-            lines.append(f"{title}: {'; '.join(values)}.")
-    return [f"{line}\n" for line in lines]
+            lines += [f"{title}: {'; '.join(values)}.", ""]
+    return lines

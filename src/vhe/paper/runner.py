@@ -11,25 +11,21 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from statistics import fmean
+from typing import Any, Literal
 
 from vhe.errors import VHEError
-from vhe.evaluation.experiment import MEASURES, TITLES, WHOLE, Evaluator, Experiment, check_methods
+from vhe.evaluation.experiment import WHOLE, Evaluator, Experiment, headline
 from vhe.paper.results import is_finished, result_path
 from vhe.runtime.files import atomic_write
-
-if TYPE_CHECKING:
-    from vhe.data.network import TextNetwork
-
-Load = Callable[[str], "TextNetwork"]
+from vhe.runtime.progress import duration
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -59,7 +55,6 @@ def run(
     results: Path,
     *,
     report: Callable[[str], None],
-    load: Load | None = None,
     workers: int = 1,
 ) -> Tally:
     """Run the experiments that are not finished yet.
@@ -71,10 +66,8 @@ def run(
     ----------
     results : folder of the result files.
     report : called with one line per experiment.
-    load : returns a network by its name (default: the named datasets).
     workers : number of processes; with several, each uses one thread.
     """
-    from vhe.data.datasets import load as load_dataset
     from vhe.runtime.provenance import provenance
 
     tally = Tally()
@@ -89,10 +82,10 @@ def run(
     remaining = _RemainingTime(todo, workers)
     if workers > 1:
         origin["threads"] = 1
-        outcomes = _in_processes(jobs, results, origin, load or load_dataset, workers)
+        outcomes = _in_processes(jobs, results, origin, workers)
     else:
-        evaluators = _Evaluators(load or load_dataset)
-        outcomes = (evaluators.run(e, results, origin) for job in jobs for e in job)
+        evaluators: dict[str, Evaluator | VHEError] = {}
+        outcomes = (_run(e, results, origin, evaluators) for job in jobs for e in job)
     for number, outcome in enumerate(outcomes, 1):
         experiment, left = outcome.experiment, remaining.update(outcome)
         if outcome.status == "done":
@@ -116,66 +109,49 @@ def _fit(experiment: Experiment) -> object:
     return experiment.dataset, experiment.method, experiment.seed, tuple(experiment.settings)
 
 
-class _Evaluators:
-    """One evaluator per dataset; caches failed downloads and inapplicable methods."""
+def _run(
+    experiment: Experiment,
+    results: Path,
+    origin: dict[str, Any],
+    evaluators: dict[str, Evaluator | VHEError],
+) -> Outcome:
+    """Run an experiment and write its result file.
 
-    def __init__(self, load: Load) -> None:
-        self._load = load
-        self._evaluators: dict[str, Evaluator | VHEError] = {}
-        self._checked: dict[tuple[str, str], VHEError | None] = {}
+    ``evaluators`` caches the evaluator of each dataset, or the error of its failed download.
+    """
+    from vhe.data.datasets import load
 
-    def run(self, experiment: Experiment, results: Path, origin: dict[str, Any]) -> Outcome:
-        """Run an experiment and write its result file."""
-        if is_finished(results, experiment):  # by another process since the start
-            return Outcome(experiment, "finished")
-        started = time.monotonic()
-        try:
-            self._check(experiment)
-            result = self._evaluator(experiment.dataset).measure(experiment)
-            text = json.dumps(result | {"origin": origin}, indent=1, allow_nan=False)
-        except VHEError as error:
-            return Outcome(experiment, "skipped", str(error))
-        except Exception as error:  # one failure must not end a long run
-            return Outcome(experiment, "failed", f"{type(error).__name__}: {error}")
-        with atomic_write(result_path(results, experiment)) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
-        measure = MEASURES[experiment.task][0]
-        score = f"{TITLES[measure]} {100 * result[measure]:.1f}"
-        return Outcome(experiment, "done", score, time.monotonic() - started)
-
-    def _evaluator(self, dataset: str) -> Evaluator:
-        if dataset not in self._evaluators:
+    if is_finished(results, experiment):  # by another process since the start
+        return Outcome(experiment, "finished")
+    started = time.monotonic()
+    dataset = experiment.dataset
+    try:
+        if dataset not in evaluators:
             try:
-                self._evaluators[dataset] = Evaluator(self._load(dataset))
+                evaluators[dataset] = Evaluator(load(dataset))
             except VHEError as error:
-                self._evaluators[dataset] = error
-        found = self._evaluators[dataset]
-        if isinstance(found, VHEError):
-            raise VHEError(f"{dataset} is not available: {found}")
-        return found
-
-    def _check(self, experiment: Experiment) -> None:
-        key = (experiment.task, experiment.method)
-        if key not in self._checked:
-            try:
-                check_methods([experiment.method], experiment.task)
-                self._checked[key] = None
-            except VHEError as error:
-                self._checked[key] = error
-        found = self._checked[key]
-        if found is not None:
-            raise found
+                evaluators[dataset] = VHEError(f"{dataset} is not available: {error}")
+        evaluator = evaluators[dataset]
+        if isinstance(evaluator, VHEError):
+            raise evaluator
+        result = evaluator.measure(experiment)
+        text = json.dumps(result | {"origin": origin}, indent=1, allow_nan=False)
+    except VHEError as error:
+        return Outcome(experiment, "skipped", str(error))
+    except Exception as error:  # one failure must not end a long run
+        return Outcome(experiment, "failed", f"{type(error).__name__}: {error}")
+    with atomic_write(result_path(results, experiment)) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    return Outcome(experiment, "done", headline(result), time.monotonic() - started)
 
 
 # Several processes
 
+_WORKER_EVALUATORS: dict[str, Evaluator | VHEError] = {}  # of a worker, shared by its jobs
+
 
 def _in_processes(
-    jobs: Sequence[Sequence[Experiment]],
-    results: Path,
-    origin: dict[str, Any],
-    load: Load,
-    workers: int,
+    jobs: Sequence[Sequence[Experiment]], results: Path, origin: dict[str, Any], workers: int
 ) -> Iterator[Outcome]:
     """Run jobs in a pool of processes; yield outcomes as they complete.
 
@@ -185,12 +161,12 @@ def _in_processes(
     others = {child.pid for child in multiprocessing.active_children()}
     while waiting:
         running: dict[Future[list[Outcome]], Sequence[Experiment]] = {}
-        with _one_thread(), _pool(min(workers, len(waiting))) as pool:
+        with _pool(min(workers, len(waiting))) as pool:
             try:
                 while waiting or running:
                     while waiting and len(running) < workers:
                         job = waiting.pop()
-                        running[pool.submit(_run_job, job, results, origin, load)] = job
+                        running[pool.submit(_run_job, job, results, origin)] = job
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         yield from future.result()
                         del running[future]
@@ -212,6 +188,7 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 
 
 def _initialise_worker() -> None:
+    os.environ |= ONE_THREAD  # before the import of numpy and torch
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -223,29 +200,8 @@ def _end_with_parent() -> None:
         os._exit(1)  # no worker outlives a killed parent
 
 
-def _run_job(
-    job: Sequence[Experiment], results: Path, origin: dict[str, Any], load: Load
-) -> list[Outcome]:
-    return [_worker_evaluators(load).run(experiment, results, origin) for experiment in job]
-
-
-@cache
-def _worker_evaluators(load: Load) -> _Evaluators:
-    """Return the evaluators of this process, shared by its jobs."""
-    return _Evaluators(load)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Limit processes started inside to one thread each."""
-    before = dict(os.environ)
-    os.environ |= ONE_THREAD
-    try:
-        yield
-    finally:
-        for name in ONE_THREAD:
-            del os.environ[name]
-        os.environ |= {name: before[name] for name in ONE_THREAD if name in before}
+def _run_job(job: Sequence[Experiment], results: Path, origin: dict[str, Any]) -> list[Outcome]:
+    return [_run(experiment, results, origin, _WORKER_EVALUATORS) for experiment in job]
 
 
 # Time
@@ -256,36 +212,24 @@ class _RemainingTime:
 
     def __init__(self, experiments: Sequence[Experiment], workers: int = 1) -> None:
         self._workers = workers
-        self._left: dict[tuple[str, str, str], int] = {}
-        self._spent: dict[tuple[str, str, str], list[float]] = {}
-        for experiment in experiments:
-            self._left[self._key(experiment)] = self._left.get(self._key(experiment), 0) + 1
-
-    @staticmethod
-    def _key(experiment: Experiment) -> tuple[str, str, str]:
-        return experiment.task, experiment.dataset, experiment.method
+        self._left = Counter(map(_method, experiments))
+        self._spent: dict[object, list[float]] = {}
 
     def update(self, outcome: Outcome) -> str:
         """Record an outcome; return the estimate as text."""
-        key = self._key(outcome.experiment)
+        key = _method(outcome.experiment)
         self._left[key] -= 1
         if outcome.status == "done":
             self._spent.setdefault(key, []).append(outcome.seconds)
-        durations = [value for spent in self._spent.values() for value in spent]
-        if not sum(self._left.values()) or not durations:
+        if not self._left.total() or not self._spent:
             return "0 s left"
-        mean = sum(durations) / len(durations)  # for methods that have not run yet
-        total = 0.0
-        for key, count in self._left.items():
-            spent = self._spent.get(key)
-            total += count * (sum(spent) / len(spent) if spent else mean)
-        return f"about {format_duration(total / self._workers)} left"
+        overall = fmean(chain(*self._spent.values()))  # for methods that have not run yet
+        total = sum(
+            count * (fmean(self._spent[key]) if key in self._spent else overall)
+            for key, count in self._left.items()
+        )
+        return f"about {duration(total / self._workers)} left"
 
 
-def format_duration(seconds: float) -> str:
-    """Format a duration in seconds, minutes or hours."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+def _method(experiment: Experiment) -> object:
+    return experiment.task, experiment.dataset, experiment.method

@@ -1,9 +1,8 @@
-"""Tables of our results and the paper's, independent of the output format."""
+"""Tables of our results and the paper's, in Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from vhe.evaluation.experiment import (
@@ -18,10 +17,12 @@ from vhe.evaluation.experiment import (
 )
 from vhe.evaluation.methods import METHODS
 from vhe.evaluation.summary import Figure, group
-from vhe.paper.published import PAPER_NAMES, Published, published, table
+from vhe.paper.grid import PROTOCOLS
+from vhe.paper.published import PAPER_NAMES, published, table
 from vhe.runtime.messages import counted
 
 Result = Mapping[str, Any]
+Figures = dict[tuple[str, Any], Figure]  # by row and column
 
 OWN_NAMES = {
     "vhe": "VHE",
@@ -36,8 +37,13 @@ ABLATIONS = {  # by method and changed setting
     "vhe default": "VHE, default settings",
     "vhe max_steps=0": "VHE, no training (LSA initialisation)",
     "vhe text_knn_weight=0.0": "VHE, no text-neighbour links",
+    "vhe link_strength=0.0": "VHE, embedding without links",
     "vhe link_strength=2.0": "VHE, link strength fixed at 2",
-    "vhe degree_weight=0.0": "VHE, no degree term",
+    "vhe link_features=words,degree,structure": "VHE, link posterior without scales",
+    "vhe link_features=scales,degree,structure": "VHE, link posterior without words",
+    "vhe link_features=scales,words,structure": "VHE, link posterior without degrees",
+    "vhe link_features=scales,words,degree": "VHE, link posterior without structure",
+    "vhe link_features=": "VHE, link posterior of the embedding only",
     "vhe word_init=random": "VHE, random initial word vectors",
     "pair-vhe default": "PairVHE, default settings",
     "pair-vhe homophily=0.0": "PairVHE, no homophily (λ = 0)",
@@ -54,31 +60,7 @@ COMPARED: tuple[Task, ...] = ("link", "classify", "unseen")  # with published fi
 RULES = {
     "lines": "protocol `lines`, as in earlier papers; it leaks and serves comparison only",
     "clean": "protocol `clean`: distinct edges, checked negatives; no published results",
-    None: "",
 }
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A table entry: our result, the published one, or both, and whether each is the best."""
-
-    ours: Figure | None = None
-    paper: Published | None = None
-    best: bool = False
-    best_of_paper: bool = False
-    missing: str = ""  # the reason, where only the published result exists
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table with one row per method; ``minor`` marks secondary measures."""
-
-    title: str
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Entry, ...]], ...]
-    note: str = ""
-    minor: bool = False
 
 
 def datasets(task: Task, results: Iterable[Result]) -> list[str]:
@@ -87,37 +69,48 @@ def datasets(task: Task, results: Iterable[Result]) -> list[str]:
     return list(dict.fromkeys([*published_there, *(r["dataset"] for r in results)]))
 
 
-def missing(dataset: str, results: Iterable[Result]) -> str:
-    """Return why a dataset has no results of ours; empty if it has some."""
+def missing(dataset: str, results: Iterable[Result]) -> list[str]:
+    """Return a paragraph on why a dataset has no results of ours; none if it has some."""
     if any(result["dataset"] == dataset for result in results):
-        return ""
+        return []
     if dataset != "zhihu":
-        return "Not measured here yet: all figures are the paper's."
-    return (
+        return ["Not measured here yet: all figures are the paper's.", ""]
+    return [
         "The text of Zhihu (`data.txt`) was not available for these measurements: all figures are "
         "the paper's. Where it can be downloaded, or is in `VHE_DATA_DIR`, "
-        "`vhe reproduce --datasets zhihu` measures it."
-    )
+        "`vhe reproduce --datasets zhihu` measures it.",
+        "",
+    ]
 
 
-def tables(task: Task, dataset: str, results: Iterable[Result]) -> list[Table]:
-    """Return the tables of a task on a dataset."""
+def tables(
+    task: Task, dataset: str, results: Iterable[Result], *, all_measures: bool = True
+) -> list[str]:
+    """Return the lines of the tables of a task on a dataset; by default one per measure."""
     mine = [r for r in results if (r["task"], r["dataset"]) == (task, dataset)]
-    found = []
-    for protocol in (None,) if task in WHOLE else ("lines", "clean"):
+    lines = []
+    for protocol in (None,) if task in WHOLE else PROTOCOLS:
         same = [result for result in mine if result.get("protocol") == protocol]
-        measures = list(MEASURES[task])
-        if protocol == "lines":  # serves comparison only, and the paper has one measure
-            measures = measures[:1]
-        elif any("brier" in result for result in same):
-            measures += CALIBRATION
-        for measure in measures:
-            # The paper has one measure per task, and only under the line protocol.
-            compared = task in COMPARED and protocol != "clean" and measure == measures[0]
-            entries = _entries(task, dataset, measure, same, compared)
-            if entries:
-                found.append(_table(task, protocol, measure, entries, compared))
-    return found
+        first, *others = MEASURES[task]
+        if any("brier" in result for result in same):
+            others += CALIBRATION
+        # The line protocol serves comparison only, and the paper has one measure per task.
+        if protocol == "lines" or not all_measures:
+            others = []
+        for measure in (first, *others):
+            ours, paper = _measured(task, measure, same), {}
+            compared = task in COMPARED and protocol != "clean" and measure == first
+            if compared:
+                paper = _published(task, dataset, {method for method, _ in ours})
+            if ours or paper:
+                title = TITLES[measure][0].upper() + TITLES[measure][1:]
+                prefix = "" if all_measures else f"{dataset_name(dataset)}: "
+                heading = f"### {prefix}{title}" + (f", {protocol}" if protocol else "")
+                lines += [heading, "", _caption(protocol, measure, ours), ""]
+                why = "no text" if dataset == "zhihu" and not same else "not measured"
+                lines += _rows(task, ours, paper, why, low=measure in CALIBRATION)
+                lines += ["", _coverage(ours, paper), ""] if compared else [""]
+    return lines
 
 
 def row(result: Result) -> str:
@@ -166,75 +159,67 @@ def in_order(methods: Iterable[str]) -> list[str]:
     return [name for name in known if name in present] + sorted(present - set(known))
 
 
-def _entries(
-    task: Task, dataset: str, measure: str, results: Sequence[Result], compared: bool
-) -> dict[tuple[str, Any], Entry]:
-    """Return the entries of a table by method and column."""
+def _measured(task: Task, measure: str, results: Sequence[Result]) -> Figures:
+    """Return our figures of a measure."""
     if task == "degree" and measure == "auc":
-        entries = {
-            (method, part): Entry(figure)
+        return {
+            (method, part): figure
             for method, figures in by_degree(results).items()
             for part, figure in figures.items()
         }
-        return _with_best(entries, low=False)
     values: dict[tuple[str, Any], list[float]] = {}
     for result in results:
         if measure in result:
-            key = (row(result), column(task, result))
-            values.setdefault(key, []).append(result[measure])
-    ours = {key: Figure.of(same) for key, same in values.items()}
-    published_figures: dict[tuple[str, Any], Published] = {}
-    if compared:
-        measured = {method for method, _ in ours}
-        for method, name in PAPER_NAMES.items():
-            # The published VHE is repeated only beside the models that were measured.
-            if name == PAPER_NAMES["vhe"] and method != "vhe" and method not in measured:
-                continue
-            for part in sorted({percentage / 100 for _, _, percentage in table(task)}):
-                if figure := published(task, dataset, method, part):
-                    published_figures[method, part] = figure
-    why = "no text" if dataset == "zhihu" and not results else "not measured"
-    entries = {
-        key: Entry(ours.get(key), published_figures.get(key), missing="" if key in ours else why)
-        for key in ours.keys() | published_figures.keys()
-    }
-    return _with_best(entries, low=measure in CALIBRATION)
+            values.setdefault((row(result), column(task, result)), []).append(result[measure])
+    return {key: Figure.of(same) for key, same in values.items()}
 
 
-def _with_best(entries: dict[tuple[str, Any], Entry], low: bool) -> dict[tuple[str, Any], Entry]:
-    """Mark the best entries of each column, compared at the printed precision."""
-    sign = -1 if low else 1
-    ours: dict[Any, float] = {}
-    published_figures: dict[Any, float] = {}
-    for (_, part), entry in entries.items():
-        if entry.ours:
-            ours[part] = max(ours.get(part, -1e9), sign * round(100 * entry.ours.mean, 1))
-        if entry.paper:
-            published_figures[part] = max(published_figures.get(part, -1e9), entry.paper.figure)
+def _published(task: Task, dataset: str, measured: set[str]) -> Figures:
+    """Return the paper's figures; VHE's are repeated only beside the models that were measured."""
     return {
-        (method, part): replace(
-            entry,
-            best=entry.ours is not None and sign * round(100 * entry.ours.mean, 1) == ours[part],
-            best_of_paper=entry.paper is not None and entry.paper.figure == published_figures[part],
-        )
-        for (method, part), entry in entries.items()
+        (method, percentage / 100): figure
+        for method, name in PAPER_NAMES.items()
+        if name != PAPER_NAMES["vhe"] or method == "vhe" or method in measured
+        for percentage in sorted({key[2] for key in table(task)})
+        if (figure := published(task, dataset, method, percentage / 100))
     }
 
 
-def _table(
-    task: Task,
-    protocol: str | None,
-    measure: str,
-    entries: Mapping[tuple[str, Any], Entry],
-    compared: bool,
-) -> Table:
-    parts = list(dict.fromkeys(part for _, part in entries))  # degree groups are sorted
+def _rows(task: Task, ours: Figures, paper: Figures, why: str, low: bool) -> list[str]:
+    """Return the lines of a table; ``why`` stands where only the paper has a figure."""
+    present = list(dict.fromkeys([*ours, *paper]))
+    parts = list(dict.fromkeys(part for _, part in present))  # degree groups are sorted
     if task != "degree":
         parts.sort(key=lambda part: (isinstance(part, str), part != "none", part))
-    title = TITLES[measure][0].upper() + TITLES[measure][1:]
-    notes = [RULES[protocol]] if RULES[protocol] else []
+    format_ours, format_paper = _bold_best(ours, low), _bold_best(paper)
+    lines = [
+        "| method | " + " | ".join(_heading(task, part) for part in parts) + " |",
+        "|---|" + "---|" * len(parts),
+    ]
+    for method in in_order(method for method, _ in present):
+        cells = []
+        for key in ((method, part) for part in parts):
+            cell = [f"{format_ours(key)} ({ours[key].seeds})"] if key in ours else []
+            if key in paper:
+                cell = [*(cell or [why]), f"[{format_paper(key)}]"]
+            cells.append(" ".join(cell))
+        lines.append(f"| {display(method)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _bold_best(figures: Figures, low: bool = False) -> Callable[[tuple[str, Any]], str]:
+    """Return the format of figures: the best of a column, at the printed precision, in bold."""
+    printed = {key: round(100 * figure.mean, 1) for key, figure in figures.items()}
+    best: dict[Any, float] = {}
+    for (_, part), value in printed.items():
+        best[part] = (min if low else max)(best.get(part, value), value)
+    return lambda key: f"**{figures[key]}**" if printed[key] == best[key[1]] else f"{figures[key]}"
+
+
+def _caption(protocol: str | None, measure: str, ours: Figures) -> str:
+    notes = [RULES[protocol]] if protocol else []
     notes += ["lower is better"] if measure in CALIBRATION else []
-    seeds = sorted({entry.ours.seeds for entry in entries.values() if entry.ours})
+    seeds = sorted({figure.seeds or 0 for figure in ours.values()})
     if not seeds:
         notes.append("not measured here yet")
     elif len(seeds) == 1:
@@ -242,31 +227,20 @@ def _table(
     else:
         notes.append(f"{seeds[0]} to {seeds[-1]} seeds")
     caption = "; ".join(notes)
-    return Table(
-        title=f"{title}, {protocol}" if protocol else title,
-        caption=f"{caption[0].upper()}{caption[1:]}.",
-        columns=tuple(_heading(task, part) for part in parts),
-        rows=tuple(
-            (display(method), tuple(entries.get((method, part), Entry()) for part in parts))
-            for method in in_order(method for method, _ in entries)
-        ),
-        note=_coverage(entries.values()) if compared else "",
-        minor=measure != MEASURES[task][0],
-    )
+    return f"{caption[0].upper()}{caption[1:]}."
 
 
 def _heading(task: Task, part: Any) -> str:
+    if task == "structure":
+        return "without" if part == "none" else f"{part}"
     if task in VARIED:
-        if task == "structure":
-            return "without" if part == "none" else f"{part}"
         return f"{'λ' if task == 'lambda' else 'α'} = {part:g}"
     return part if isinstance(part, str) else f"{percent(part)} %"
 
 
-def _coverage(entries: Iterable[Entry]) -> str:
-    kinds = [(entry.ours is not None, entry.paper is not None) for entry in entries]
-    both, ours, paper = (kinds.count(kind) for kind in ((True, True), (True, False), (False, True)))
+def _coverage(ours: Figures, paper: Figures) -> str:
+    both = len(ours.keys() & paper.keys())
     return (
-        f"{counted(both, 'entry', 'entries')} with both results, {ours} with ours only, "
-        f"{paper} with the paper's only."
+        f"{counted(both, 'entry', 'entries')} with both results, {len(ours) - both} with ours "
+        f"only, {len(paper) - both} with the paper's only."
     )

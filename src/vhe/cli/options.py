@@ -1,0 +1,37 @@
+"""Options that several commands share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from cyclopts.types import PositiveInt
+
+
+def Help(text: str, **options: Any) -> Parameter:
+    """Return the annotation of an option with this line of --help."""
+    return Parameter(help=text, **options)
+
+
+ModelFolder = Annotated[Path, Help("model folder written by vhe fit")]
+Source = Annotated[str | None, Help("dataset name (see vhe data), file or folder")]
+Seeds = Annotated[str, Help("random seeds, such as 0, 0-9 or 0,3")]
+Overwrite = Annotated[bool, Help("replace the model in --out")]
+Raw = Annotated[bool, Help("CSV: do not prefix cells that a spreadsheet would run as formulas")]
+Threads = Annotated[PositiveInt | None, Help("number of threads (default: all cores)")]
+Json = Annotated[bool, Help("print one JSON document")]
+
+
+@contextmanager
+def using_threads(count: int | None) -> Iterator[None]:
+    """Limit the threads of torch and of the numerical libraries inside a with block."""
+    if count is None:
+        yield
+        return
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    from vhe.runtime import device
+
+    with threadpool_limits(count), device.using_threads(count):
+        yield

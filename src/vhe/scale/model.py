@@ -1,0 +1,122 @@
+"""The folder of a model that was fitted by several workers: tables in shards, nothing read whole.
+
+model.json        settings, sizes of the shards, link posterior, seconds of each phase
+vertices/         id and the beginning of the text (Arrow), in the order of the part files
+index/            hashes of ids and their rows, sorted
+embedding/, std/  posterior means (n, d) and standard deviations (n, 1)
+suggestions/      the likeliest missing links of each vertex, and their probabilities
+vocabulary.json, words.npy, idf.npy, centre.npy
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vhe.errors import VHEError
+from vhe.predict.predictor import Suggestion
+from vhe.runtime.messages import shown
+from vhe.scale.ids import find_rows, hashed, vertex_table
+from vhe.scale.shards import Numbers, Sharded, read_array, shard, write_array
+
+MODEL_FILE = "model.json"
+
+
+def write_part(part: int, work: Path, out: Path, sizes: list[int]) -> None:
+    """Write the tables of a part of the vertices, in their order."""
+    positions = np.asarray(read_array(shard(work, "positions", part)))
+    write_array(
+        shard(out, "embedding", part), Sharded(work, "mean-embedding", sizes).take(positions)
+    )
+    variance = Sharded(work, "variance", sizes).take(positions)
+    write_array(shard(out, "std", part), np.sqrt(variance)[:, None].astype(np.float32))
+    found = Sharded(work, "suggestions", sizes).take(positions)
+    known = found["row"] >= 0
+    found["row"][known] = Sharded(work, "rows", sizes).take(found["row"][known])
+    write_array(shard(out, "suggestions", part), found)
+
+
+class ShardedModel:
+    """A model in shards, opened without reading its tables.
+
+    Attributes
+    ----------
+    info_ : dict, what model.json contains
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        try:
+            self.info_ = json.loads((self.folder / MODEL_FILE).read_text(encoding="utf-8"))
+            rows = self.info_["part_rows"]
+        except FileNotFoundError:
+            raise VHEError(
+                f"{self.folder}: no {MODEL_FILE}: not the folder of a finished fit"
+            ) from None
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise VHEError(f"{self.folder / MODEL_FILE} cannot be read: {error}") from None
+        self._embedding, self._std, self._suggestions = (
+            Sharded(self.folder, table, rows) for table in ("embedding", "std", "suggestions")
+        )
+
+    def __len__(self) -> int:
+        return len(self._embedding)
+
+    def __repr__(self) -> str:
+        return f"ShardedModel({str(self.folder)!r}: {len(self):,} vertices)"
+
+    def rows(self, ids: Iterable[Hashable]) -> Numbers:
+        """The row numbers of vertices: (k,)."""
+        asked, kind = list(ids), self.info_["id_type"]
+        try:
+            values = [int(i) if kind == "integer" else str(i) for i in asked]  # type: ignore[call-overload]
+        except (TypeError, ValueError):
+            raise VHEError(f"{self.folder}: the ids of this model are integers") from None
+        found = find_rows(self.folder, self.info_["buckets"], hashed(values, kind))
+        if (found < 0).any():
+            name = shown(asked[int(np.flatnonzero(found < 0)[0])])
+            raise VHEError(f"{self.folder} has no vertex {name}")
+        return found
+
+    def ids(self, rows: Numbers) -> list[Any]:
+        """The ids of vertices given by their row numbers."""
+        return [table["id"][row].as_py() for table, row in self._vertices(rows)]
+
+    def embed(self, ids: Iterable[Hashable], *, return_std: bool = False) -> Any:
+        """The embedding of some vertices, (k, d); with ``return_std`` also its standard deviation,
+        (k, 1)."""
+        rows = self.rows(ids)
+        mean = self._embedding.take(rows)
+        return (mean, self._std.take(rows)) if return_std else mean
+
+    def shards(self) -> Iterable[tuple[list[Any], NDArray[np.float32], NDArray[np.float32]]]:
+        """Ids, embeddings and standard deviations of all vertices, one part after the other."""
+        for part in range(len(self.info_["part_rows"])):
+            ids = vertex_table(self.folder, part)["id"].to_pylist()
+            yield ids, self._embedding.shard(part), self._std.shard(part)
+
+    def suggest(self, vertex_id: Hashable, k: int = 10) -> list[Suggestion]:
+        """The likeliest links that a vertex does not have, the likeliest first.
+
+        At most as many as the fit computed.
+        """
+        found = self._suggestions.take(self.rows([vertex_id]))[0][:k]
+        found = found[found["row"] >= 0]
+        return [
+            Suggestion(table["id"][row].as_py(), float(probability), table["text"][row].as_py())
+            for (table, row), probability in zip(
+                self._vertices(found["row"]), found["probability"], strict=True
+            )
+        ]
+
+    def _vertices(self, rows: Numbers) -> Iterable[tuple[Any, int]]:
+        """The table that each row is in, and its place there."""
+        starts = self._embedding.starts
+        for row in rows.tolist():
+            part = int(np.searchsorted(starts, row, side="right")) - 1
+            yield vertex_table(self.folder, part), row - int(starts[part])

@@ -1,0 +1,159 @@
+"""What reaches the terminal and exported files: no control characters, no formulas, plurals."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vhe
+from vhe.cli import main
+from vhe.cli.output import console, print_json, print_status, print_table, printable
+
+ROOT = Path(__file__).parents[2]
+TITLE, CLEAR = "\x1b]0;owned\x07", "\x9b2J"
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+IDS = (f"a{TITLE}", f"b{CLEAR}", "=1+1", "+cmd", "-5", "@sum", "\tx", "\ry", "plain")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model whose ids and texts contain escape sequences and formulas."""
+    texts = {f"{i}": f"topic{k % 3} word {TITLE}{CLEAR} =2" for k, i in enumerate(IDS)}
+    texts |= {f"v{k}": f"topic{k % 3} word about{k % 7}" for k in range(21)}
+    names = list(texts)
+    edges = list(zip(names, names[3:], strict=False)) + list(zip(names, names[6:], strict=False))
+    network = vhe.TextNetwork.from_edges(texts, edges)
+    settings = {"latent_dim": 8, "min_count": 1, "max_steps": 2, "validation": 0.2}
+    folder = tmp_path_factory.mktemp("hostile") / "model"
+    vhe.VHE(random_state=0, verbose=False, **settings).fit(network).save(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ("suggest", "{model}", "plain", "-k", "20"),
+        ("suggest", "{model}", "plain", "-k", "20", "--json"),
+        ("score", "{model}", IDS[0], IDS[1]),
+        ("score", "{model}", IDS[0], IDS[1], "--json"),
+        ("explain", "{model}", IDS[0], IDS[1]),
+        ("explain", "{model}", IDS[0], IDS[1], "--json"),
+        ("score", "{model}", "plain", f"unknown{TITLE}{CLEAR}"),
+        ("data", f"unknown{TITLE}{CLEAR}"),
+        (f"unknown{TITLE}{CLEAR}",),
+    ],
+)
+def test_no_control_character_reaches_the_terminal(
+    tokens: tuple[str, ...], model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([token.format(model=model) for token in tokens])
+    printed = capsys.readouterr()
+    assert printed.out or printed.err
+    assert not CONTROL.search(printed.out + printed.err)
+
+
+def test_control_characters_are_visible_symbols(capsys: pytest.CaptureFixture[str]) -> None:
+    print_status(f"{TITLE}{CLEAR}")
+    print_table([(f"a{TITLE}", f"b{CLEAR}\x85")])
+    console().print(f"{TITLE}{CLEAR}")
+    printed = capsys.readouterr()
+    assert printed.err == "␛]0;owned␇�2J\n"
+    assert printed.out.splitlines()[0] == "a␛]0;owned␇  b�2J�"
+    assert not CONTROL.search(printed.out)
+    assert printable("tab\tand\nline") == "tab\tand\nline"
+
+
+def test_json_keeps_control_characters_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"id": f"{TITLE}{CLEAR}"})
+    printed = capsys.readouterr().out
+    assert not CONTROL.search(printed)
+    assert json.loads(printed) == {"id": f"{TITLE}{CLEAR}"}
+
+
+def test_colours_and_progress_still_control_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    console(markup=True).print(f"[bold]x[/bold]{TITLE}")
+    printed = capsys.readouterr().out
+    assert printed.startswith("\x1b[1mx\x1b[0m")
+    assert TITLE not in printed
+
+
+def test_commands_print_by_the_output_module_only() -> None:
+    for path in (ROOT / "src/vhe/cli").glob("*.py"):
+        if path.name != "output.py":
+            assert not re.search(r"(?<![\w.])print\(|Console\(\)", path.read_text()), path.name
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_exported_tables_contain_no_formulas(ending: str, model: str, tmp_path: Path) -> None:
+    safe, raw = tmp_path / f"safe.{ending}", tmp_path / f"raw.{ending}"
+    assert main(["suggest", model, "--all", "--out", str(safe)]) == 0
+    assert main(["suggest", model, "--all", "--raw", "--out", str(raw)]) == 0
+    delimiter = "\t" if ending == "tsv" else ","
+    cells, unchanged = (
+        [c for row in csv.reader(p.open(newline=""), delimiter=delimiter) for c in row]
+        for p in (safe, raw)
+    )
+    assert {"'=1+1", "'+cmd", "'@sum", "'\tx", "'\ny", "-5"} <= set(cells)
+    assert not [c for c in cells if c.startswith(("=", "+", "@", "\t", "\r"))]
+    assert set(IDS) - {"\ry"} <= set(unchanged)
+
+
+def test_exported_embeddings_contain_no_formulas(model: str, tmp_path: Path) -> None:
+    found = {}
+    for name, option in (("safe", []), ("raw", ["--raw"])):
+        out = tmp_path / f"{name}.csv"
+        assert main(["embed", model, "--out", str(out), *option]) == 0
+        with out.open(newline="") as file:
+            found[name] = list(csv.reader(file))
+    safe, raw = ([row[0] for row in found[name]] for name in ("safe", "raw"))
+    assert raw[1 : len(IDS) + 1] == list(IDS)
+    assert safe[3:9] == ["'=1+1", "'+cmd", "-5", "'@sum", "'\tx", "'\ny"]
+    assert [row[1:] for row in found["safe"]] == [row[1:] for row in found["raw"]]
+    assert any(float(cell) < 0 for row in found["safe"][1:] for cell in row[1:])
+
+
+@pytest.mark.parametrize("closed", [">&-", "--json >&-", "2>&-"])
+def test_a_closed_stream_is_no_error(closed: str, model: str) -> None:
+    command = f"{sys.executable} -m vhe suggest {model} plain {closed}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("tokens", "hint"),
+    [
+        (["FIT"], "unknown command FIT: did you mean fit?; see vhe --help"),
+        (["Sugest"], "unknown command Sugest: did you mean suggest?; see vhe --help"),
+        (["xyz"], "unknown command xyz; see vhe --help"),
+        (["data", "--JSN"], "unknown option --JSN: did you mean --json?; see vhe data --help"),
+        (["data", "--qqqq"], "unknown option --qqqq; see vhe data --help"),
+    ],
+)
+def test_a_suggestion_ignores_case_and_is_similar(
+    tokens: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(tokens) == 2
+    assert capsys.readouterr().err == f"vhe: {hint}\n"
+
+
+def test_one_vertex_is_singular(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("id,text\nn1,topic1 word\n")
+    assert main(["add", model, "--vertices", str(new), "--out", str(tmp_path / "grown")]) == 0
+    printed = capsys.readouterr().out
+    assert "1 vertex in " in printed
+    assert " 1 vertices" not in printed

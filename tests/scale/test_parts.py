@@ -1,0 +1,143 @@
+"""The parts of the pipeline on their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vhe.data.network import TextNetwork
+from vhe.data.text import Corpus, tokenize
+from vhe.graph.neighbours import nearest_texts
+from vhe.runtime.arrays import unit_rows
+from vhe.scale import ids, lists, solver, words
+from vhe.scale.shards import Ragged, Sharded, collect, shard, write_array, write_ragged
+
+
+def test_gathering_from_shards(tmp_path: Path) -> None:
+    table = np.arange(30).reshape(10, 3)
+    sizes = [4, 0, 5, 1]
+    for number, part in enumerate(np.split(table, np.cumsum(sizes)[:-1])):
+        write_array(shard(tmp_path, "table", number), part)
+        lengths = part[:, 0] % 4
+        values = np.repeat(part[:, 0], lengths)
+        write_ragged(tmp_path, "ragged", number, values, np.append(0, np.cumsum(lengths)))
+    rows = np.array([9, 0, 4, 4, 8, 3])
+    sharded = Sharded(tmp_path, "table", sizes)
+    assert np.array_equal(sharded.take(rows), table[rows])
+    assert sharded.take(rows[:0]).shape == (0, 3)
+    assert np.array_equal(sharded.range(4, 8), table[4:8])
+    values, offsets = Ragged(tmp_path, "ragged", sizes).take_ragged(rows)
+    found = [part.tolist() for part in np.split(values, offsets[1:-1])]
+    assert found == [[v] * (v % 4) for v in table[rows, 0].tolist()]
+
+
+def test_collect(tmp_path: Path) -> None:
+    kind = np.dtype([("key", "<i8"), ("value", "<i8")])
+    for number, keys in enumerate(([1, 3, 5], [], [2, 3, 9])):
+        write_array(shard(tmp_path, "t", number), np.array([(k, number) for k in keys], dtype=kind))
+    assert collect(tmp_path, "t", 3, "key", 2, 5)["key"].tolist() == [3, 2, 3]
+    assert collect(tmp_path, "t", 3, "key", 4, None)["value"].tolist() == [0, 2]
+
+
+def test_vocabulary_is_that_of_a_corpus(textual: TextNetwork) -> None:
+    counts = []
+    for texts in np.array_split(np.array(textual.texts, dtype=object), 7):
+        part: dict[str, int] = {}
+        for word in (w for text in texts for w in tokenize(text)):
+            part[word] = part.get(word, 0) + 1
+        counts.append(part)
+    merged = words.merge_counts([words.merge_counts(counts[:3], 10**6), *counts[3:]], 10**6)
+    expected = Corpus.build(textual.texts, min_count=2).vocabulary
+    assert tuple(words.vocabulary_of(merged, 2, 10**6)) == expected
+    assert words.vocabulary_of({"a": 1, "b": 3, "c": 1, "d": 3}, 1, 3) == ["a", "b", "d"]
+    assert words.vocabulary_of({"a": 1}, 2, 3) == ["a"]
+
+
+def test_ids_with_the_same_first_hash(tmp_path: Path) -> None:
+    names = [f"v{i}" for i in range(50)] + ["图", ""]
+    entries = ids.hashed(names, "string")
+    entries["row"] = np.arange(len(names))
+    entries["hash"][10:14] = entries["hash"][10]
+    asked = entries.copy()
+    for number, start in enumerate(ids.bucket_starts(3)):
+        last = number == 2
+        end = np.uint64(2**64 - 1) if last else ids.bucket_starts(3)[number + 1]
+        inside = (entries["hash"] >= start) & ((entries["hash"] < end) | last)
+        own = entries[inside]
+        own = own[np.lexsort((own["check"], own["hash"]))]
+        write_array(shard(tmp_path, "index", number), own)
+    assert ids.find_rows(tmp_path, 3, asked[::-1]).tolist() == list(range(len(names)))[::-1]
+    asked["check"][12] += np.uint64(1)
+    assert ids.find_rows(tmp_path, 3, asked[11:14]).tolist() == [11, -1, 13]
+
+
+@pytest.fixture
+def clustered(tmp_path: Path) -> tuple[Sharded, np.ndarray, np.ndarray]:
+    """600 unit rows in lists of different sizes (two of them empty), in two shards."""
+    rng = np.random.default_rng(0)
+    sizes = np.array([0, 200, 10, 90, 0, 1, 299])
+    centres = unit_rows(rng.normal(size=(len(sizes), 8)).astype(np.float32))
+    number = np.repeat(np.arange(len(sizes)), sizes)
+    rows = unit_rows(centres[number] + 0.3 * rng.normal(size=(600, 8)).astype(np.float32))
+    for k, part in enumerate((rows[:210], rows[210:])):
+        write_array(shard(tmp_path, "rows", k), part)
+    return Sharded(tmp_path, "rows", [210, 390]), centres, np.append(0, np.cumsum(sizes))
+
+
+def test_search(clustered: tuple[Sharded, np.ndarray, np.ndarray], monkeypatch: object) -> None:
+    table, centres, starts = clustered
+    rows = table.take(np.arange(600))
+    exact = rows @ rows.T
+    np.fill_diagonal(exact, -2)
+    expected = -np.sort(-exact, axis=1)[:, :5]
+    found, cosine = lists.search(rows, np.arange(600), table, centres, starts, 5)
+    assert np.allclose(cosine, expected, atol=1e-5)
+    assert np.allclose(np.take_along_axis(exact, found, axis=1), expected, atol=1e-5)
+    monkeypatch.setattr(lists, "EXACT_UP_TO", 0)  # type: ignore[attr-defined]
+    monkeypatch.setattr(lists, "PROBES", 3)  # type: ignore[attr-defined]
+    near, some = lists.search(rows, np.arange(600), table, centres, starts, 5)
+    assert (some[near >= 0] <= 1 + 1e-5).all()
+    recall = np.mean([len({*a} & {*b}) / 5 for a, b in zip(found, near, strict=True)])
+    assert recall > 0.9
+
+
+def test_search_finds_the_nearest_texts_of_one_process() -> None:
+    rng = np.random.default_rng(1)
+    codes = rng.normal(size=(200, 6)).astype(np.float32)
+    pairs, _ = nearest_texts(codes)
+    unit = unit_rows(codes - codes.mean(axis=0))
+
+    class Whole(Sharded):
+        def range(self, start: int, end: int) -> np.ndarray:
+            return unit[start:end]
+
+    table = Whole(Path(), "", [200])
+    found, cosine = lists.search(unit, np.arange(200), table, unit[:1], np.array([0, 200]), 10)
+    query, rank = np.nonzero(cosine > 0)
+    ours = np.sort(np.stack([query, found[query, rank]], axis=1), axis=1)
+    assert np.array_equal(np.unique(ours, axis=0), pairs)
+
+
+def test_blocks_end_with_lists() -> None:
+    starts, sizes = lists.make_blocks(np.array([5, 0, 7, 1, 1, 30, 2]), 10)
+    assert sum(sizes) == 46
+    assert {*np.cumsum(sizes).tolist()} <= {*starts.tolist()}
+    assert min(sizes) > 0
+
+
+def test_random_signs_depend_on_seed_row_and_column() -> None:
+    rows = np.arange(5000)
+    signs = solver.random_signs(rows, (0, 64), 7)
+    assert np.array_equal(np.unique(signs), [-1, 1])
+    assert np.abs(signs.T @ signs / 5000 - np.eye(64)).max() < 0.08
+    assert np.abs(signs.mean()) < 0.01
+    assert np.array_equal(signs[[4, 9], 10:20], solver.random_signs(rows[[4, 9]], (10, 20), 7))
+    assert (signs != solver.random_signs(rows, (0, 64), 8)).mean() > 0.4
+
+
+def test_iterations_grow_with_the_radius() -> None:
+    counts = [solver.iterations_for(radius) for radius in (1e-3, 0.3, 0.9, 0.99, 1 - 1e-6)]
+    assert counts == sorted(counts)
+    assert counts[-1] == solver.MOST_ITERATIONS
