@@ -12,7 +12,6 @@ project, author = "vhe", "The vhe contributors"
 copyright = "the vhe contributors, Apache License 2.0"
 version = release = vhe.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["results/index.html"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 # links to files outside docs/ are valid in the repository

@@ -18,13 +18,13 @@ first = next(iter(embedded))
 print(first, "has", embedded.nodes[first]["embedding"].shape[0], "dimensions")
 
 # Compare with a score from the graph alone.
-pairs = [(row.source, row.target) for row in model.suggest_all(k=1).itertuples()]
+pairs = [(row.source, row.target) for row in model.suggest_each(k=1).itertuples()]
 shared = {(u, v): score for u, v, score in nx.jaccard_coefficient(graph, pairs)}
 unseen = [pair for pair, score in shared.items() if score == 0]
 print(f"{len(unseen)} of {len(shared)} suggestions link vertices without a common neighbour")
 
 # Add likely links as edges with an attribute.
-for row in model.suggest_all(k=1).itertuples():
+for row in model.suggest_each(k=1).itertuples():
     if row.probability > 0.1:
         embedded.add_edge(row.source, row.target, suggested=row.probability)
 print(embedded.number_of_edges() - graph.number_of_edges(), "edges added")

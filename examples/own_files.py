@@ -21,8 +21,8 @@ for note in network.notes:  # remarks of the reader
 
 model = vhe.VHE(random_state=0, verbose=False).fit(network)
 
-# The three most likely missing links of each vertex, sorted by probability.
-table = model.suggest_all(k=3).sort_values("probability", ascending=False)
+# The most likely missing links of the whole network; suggest_each has those of every vertex.
+table = model.suggest_all(k=50)
 table.to_csv(folder / "suggestions.csv", index=False, quoting=csv.QUOTE_MINIMAL)
 for row in table.head(5).itertuples():
     print(f"{row.probability:.2f}  {row.source}  ->  {row.target}")

@@ -1,6 +1,7 @@
 """New vertices against the dense posterior of the grown graph with the other codes fixed."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,16 +117,17 @@ def test_many_new_texts_are_compared_in_parts(fitted: VHE, monkeypatch: pytest.M
     graph, degrees = fitted._graph, fitted.network_.degrees
     directions = text_directions(graph, fitted._corpus)
     whole = embed_new(graph, directions, degrees, fitted._corpus, NO_LINKS)
-    split = np.array_split
+    argpartition = np.argpartition
     parts: list[int] = []
 
-    def smaller(rows: np.ndarray, count: int) -> list[np.ndarray]:
-        parts.append(count)
-        return split(rows, 7)
+    def spy(cosines: np.ndarray, *rest: Any, **options: Any) -> np.ndarray:
+        parts.append(len(cosines))
+        return argpartition(cosines, *rest, **options)
 
-    monkeypatch.setattr(inductive.np, "array_split", smaller)
+    monkeypatch.setattr(inductive, "COSINES_AT_ONCE", 7 * len(directions))
+    monkeypatch.setattr(inductive.np, "argpartition", spy)
     again = embed_new(graph, directions, degrees, fitted._corpus, NO_LINKS)
-    assert parts == [1]
+    assert parts == [7] * 8 + [4]
     np.testing.assert_allclose(again.mean, whole.mean, atol=1e-5)
 
 

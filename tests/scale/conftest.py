@@ -105,7 +105,7 @@ def distributed_fit(
             "config": scale_config,
             "seed": 3,
             "verbose": False,
-            "rows_per_block": 120,
+            "rows_per_block": 160,
         }
         return scale.fit(folder / "vertices", folder / "edges", **(given | options))
 

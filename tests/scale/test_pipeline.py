@@ -40,7 +40,7 @@ def reference(
         config=scale_config,
         seed=3,
         verbose=False,
-        rows_per_block=120,
+        rows_per_block=160,
     )
 
 
@@ -111,7 +111,7 @@ def test_independent_of_partitions_blocks_and_workers(
         seed=3,
         verbose=False,
         rows_per_part=25,
-        rows_per_block=80,
+        rows_per_block=110,
     )
     assert len(other.info_["part_rows"]) > len(reference.info_["part_rows"])
     for ours, theirs in zip(

@@ -67,7 +67,7 @@ def fit(
     trained on pairs of vertices; torchrun --nproc-per-node=2 -m vhe fit
     --model pair ... trains it with several processes.
 
-    Settings of the models: vhe config
+    vhe config lists the settings of both models.
     """
     model, chosen = _settings(model, config, changes or ())
     from vhe.runtime import process_group

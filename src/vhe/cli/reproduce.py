@@ -28,7 +28,8 @@ RESULTS, PAGES = Path("results"), Path("docs/results")
 
 def reproduce(
     task: Annotated[
-        Literal[Task, "all", "report"], Help("table or figure of the paper, all, or report")
+        Literal[Task, "all", "heart", "report"],
+        Help("table or figure of the paper, all, heart, or report"),
     ] = "all",
     /,
     *,
@@ -59,6 +60,9 @@ def reproduce(
     of the next. With several workers, each uses one thread. The complete grid
     takes days.
 
+    heart measures the public benchmark HeaRT on Citeseer, whose files must be in
+    VHE_DATA_DIR; it has the options --methods, --seeds and --results only.
+
     report writes Markdown pages with the tables and figures of our results and
     the paper's; it has the options --results and --out only.
     """
@@ -67,6 +71,9 @@ def reproduce(
         return 0
     if out is not None:
         raise VHEError(f"--out: {task} writes to --results: omit it, or use vhe reproduce report")
+    if task == "heart":
+        _heart(methods or "vhe", seeds, results, json)
+        return 0
     from vhe.data.datasets import describe
     from vhe.paper.grid import PROTOCOLS, experiments
     from vhe.paper.runner import run
@@ -137,6 +144,23 @@ def detach(words: list[str], results: Path, json: bool) -> int:
             "resume:  run the same command; finished experiments are not repeated",
         )
     return 0
+
+
+def _heart(methods: str, seeds: str, results: Path, json: bool) -> None:
+    """Measure the benchmark and print its table."""
+    from vhe.paper.heart import heart_table, read_scores, run_heart
+
+    names = parse_names(methods, "--methods")
+    for name in names:
+        check_name(name)
+    check_writable(results / "heart")
+    with diagnostics_to_stderr(json):
+        for name in names:
+            run_heart(name, parse_seeds(seeds), results, print_status)
+    if json:
+        print_json({"results": results / "heart", "scores": read_scores(results)})
+    else:
+        print_lines(*heart_table(results))
 
 
 def _report(results: Path, out: Path, json: bool) -> None:

@@ -55,7 +55,7 @@ def score(
     print_result(
         json,
         {"pairs": [dict(zip(COLUMNS, row, strict=True)) for row in rows]},
-        [(*row[:2], *(f"{value:.4f}" for value in row[2:])) for row in rows],
+        [(*ends, f"{p:.4f}", f"{b:.4f}", f"{s:.3f}") for *ends, p, b, s in rows],
         header=[name.replace("_", " ") for name in COLUMNS],
         right_aligned=(2, 3, 4),
     )

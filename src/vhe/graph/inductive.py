@@ -18,6 +18,7 @@ from vhe.graph.model import NEIGHBOURS, GraphModel, Vectors, link_weights, text_
 from vhe.runtime.arrays import unit_rows
 from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE, scaled_codes
 
+COSINES_AT_ONCE = 2**24  # entries of the largest matrix of cosines
 NEW_TEXT_KNN_WEIGHT = 4.0  # a new vertex has few or no links, so that its nearest texts count more
 
 
@@ -97,7 +98,7 @@ def _nearest(directions: Vectors, new: Vectors) -> tuple[NDArray[np.int64], Vect
     count = min(NEIGHBOURS, len(directions))
     near = np.empty((len(new), count), dtype=np.int64)
     cosines = np.empty((len(new), count), dtype=np.float32)
-    step = max(1, (1 << 24) // max(len(directions), 1))
+    step = max(1, COSINES_AT_ONCE // max(len(directions), 1))
     for start in range(0, len(new), step):
         part = slice(start, start + step)
         found = new[part] @ directions.T

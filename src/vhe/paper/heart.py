@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -125,7 +126,7 @@ def _ranks(positives: NDArray[np.floating], others: NDArray[np.floating]) -> NDA
     return ranks
 
 
-def run_heart(method: str, seeds: list[int], results: Path, report: Any) -> None:
+def run_heart(method: str, seeds: Sequence[int], results: Path, report: Any) -> None:
     """Measure each seed that has no result file yet, and write it."""
     benchmark: Benchmark | None = None
     for seed in seeds:
@@ -148,15 +149,20 @@ def figures_line(scores: dict[str, float]) -> str:
     return ", ".join(f"{METRICS[name]} {100 * scores[name]:.1f}" for name in METRICS)
 
 
-def heart_table(results: Path) -> str:
-    """Mean and standard deviation over the seeds beside the published figures, in Markdown."""
+def read_scores(results: Path) -> dict[str, list[dict[str, float]]]:
+    """The scores of each measured seed, by method."""
     found: dict[str, list[dict[str, float]]] = {}
     for path in sorted((results / "heart").glob("citeseer-*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         found.setdefault(record["method"], []).append(record["scores"])
+    return found
+
+
+def heart_table(results: Path) -> list[str]:
+    """Mean and standard deviation over the seeds beside the published figures, in Markdown."""
     lines = ["| method | " + " | ".join(METRICS.values()) + " | source |"]
     lines.append("|---" * (len(METRICS) + 2) + "|")
-    for method, runs in found.items():
+    for method, runs in read_scores(results).items():
         cells = []
         for name in METRICS:
             values = 100 * np.array([run[name] for run in runs])
@@ -167,7 +173,7 @@ def heart_table(results: Path) -> str:
     for method, (figures, source) in _published().items():
         cells = [figures.get(name, "") for name in METRICS]
         lines.append(f"| {method} | " + " | ".join(cells) + f" | {source} |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _published() -> dict[str, tuple[dict[str, str], str]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from vhe.errors import VHEError
 from vhe.evaluation.experiment import Task
 from vhe.paper.figures import Picture, draw_all
+from vhe.paper.heart import heart_table
 from vhe.paper.results import read_results
 from vhe.paper.tables import Result, dataset_name, datasets, missing, tables
 from vhe.runtime.files import atomic_write
@@ -33,6 +34,13 @@ FIGURES = (
     "The paper shows these results as plots without values, so only their shapes can be compared. "
     "`vhe reproduce degree`, `lambda`, `alpha`, `structure` and `tsne` measure them."
 )
+HEART = (
+    "Link prediction on a fixed public split ([Li et al. 2023](https://arxiv.org/abs/2306.10453)), "
+    "in percent, mean ± sample standard deviation. The first five columns rank each test link "
+    "against all test negatives, the last two against 500 hard negatives of its own. "
+    "`vhe reproduce heart --seeds 0-9` measures our rows; the others are quoted from the named "
+    "source. Settings and the link posterior use the validation links only."
+)
 PICTURES = "figures"  # folder
 
 
@@ -50,6 +58,9 @@ def write_report(results: Path, out: Path) -> list[Path]:
     pages = {"README.md": overview(found), "figures.md": figure_page(pictures, found)}
     for task, (title, seen) in PAGES.items():
         pages[f"{task}.md"] = task_page(task, title, f"{seen} {LEGEND}", found)
+    if (results / "heart").is_dir():
+        pages["heart.md"] = ["# HeaRT's Citeseer", "", HEART, "", *heart_table(results)]
+        pages["README.md"] += ["", "- [A public benchmark: HeaRT's Citeseer](heart.md)"]
     for name, lines in pages.items():
         with atomic_write(out / name) as temporary:
             temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")

@@ -31,6 +31,8 @@ OWN_NAMES = {
     "vhe-texts": "VHE, transductive",
     "pwa-controlled": "PWA, controlled",
     "tfidf": "TF-IDF",
+    "adamic-adar": "Adamic-Adar",
+    "katz": "Katz",
     "diffused-text": "Diffused text",
 }
 ABLATIONS = {  # by method and changed setting

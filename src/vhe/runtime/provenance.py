@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vhe import __version__
+from vhe.runtime import native
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn")
 
@@ -24,6 +25,7 @@ def provenance(seed: int) -> dict[str, Any]:
         "git": _git_hash(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "threads": torch.get_num_threads(),
+        "kernels": native.level(),
     }
 
 
