@@ -379,7 +379,10 @@ class Estimator(FittedModel, BaseEstimator):
 
     def _check_network(self, network: TextNetwork) -> None:
         if not isinstance(network, TextNetwork):
-            raise VHEError(f"fit takes a TextNetwork, not a {type(network).__name__}")
+            kind = type(network).__name__
+            raise VHEError(
+                f"fit takes a TextNetwork, not a {kind}: get one with vhe.read or vhe.load"
+            )
         if not len(network.links):
             raise VHEError(f"{network.name}: no link between two different vertices to learn from")
 

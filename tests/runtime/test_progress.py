@@ -153,3 +153,9 @@ def test_a_hidden_phase_is_logged(
     assert caplog.records
     assert all(re.fullmatch(r"LSA · \d+ s", record.getMessage()) for record in caplog.records)
     assert capsys.readouterr() == ("", "")
+
+
+def test_control_characters_are_shown_as_symbols(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("reading \x1b[2J[bold]x", 1) as progress:
+        progress.update(1, "from\na\x07 file")
+    assert capsys.readouterr().err == "reading ␛[2J[bold]x 1/1 · from a␇ file · 0 s\n"

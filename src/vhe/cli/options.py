@@ -29,7 +29,7 @@ def using_threads(count: int | None) -> Iterator[None]:
     if count is None:
         yield
         return
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     from vhe.runtime import device
 
