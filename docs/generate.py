@@ -320,7 +320,8 @@ def _help(field: dataclasses.Field[Any]) -> str:
 
 
 def _written(value: Any) -> str:
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+    written = str(value).lower() if value is None or isinstance(value, bool) else str(value)
+    return written or '""'
 
 
 def write() -> None:

@@ -100,7 +100,8 @@ def make_app() -> App:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for an error that the user can fix."""
-    tokens = list(sys.argv[1:] if argv is None else argv)
+    words = sys.argv[1:] if argv is None else argv
+    tokens = ["/dev/stdin" if word == "-" else word for word in words]  # an argument, no option
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller, as in vhe data >&-
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

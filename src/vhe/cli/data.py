@@ -7,7 +7,7 @@ from typing import Annotated
 
 from vhe.cli.options import Help, Json
 from vhe.cli.output import diagnostics_to_stderr, print_result
-from vhe.cli.source import read_network
+from vhe.cli.source import NetworkOptions, read_network
 
 
 def data(
@@ -16,6 +16,7 @@ def data(
     ] = None,
     /,
     *,
+    reading: NetworkOptions | None = None,
     json: Json = False,
 ) -> None:
     """List the datasets, or print statistics of one.
@@ -28,7 +29,7 @@ def data(
     from vhe.data.datasets import statistics
 
     with diagnostics_to_stderr(json):
-        network = read_network(name)
+        network = read_network(name, reading)
         counts = statistics(network)
     rows = [(key.replace("_", " "), _format(value)) for key, value in counts.items()]
     print_result(json, {**counts, "notes": network.notes}, rows)

@@ -99,7 +99,7 @@ def _torch() -> dict[str, Any]:
     return {
         "device": device,
         "threads": torch.get_num_threads(),
-        "native_kernels": native.library() is not None,
+        "native_kernels": native.level(),
         "gflops": round(_matrix_rate(device), 1),
     }
 
@@ -138,7 +138,8 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         *((name, found["version"] or "import failed") for name, found in report["core"].items()),
     ]
     if torch := report["torch"]:
-        kernels = "loaded" if torch["native_kernels"] else "not available (pure torch)"
+        kernels = torch["native_kernels"]
+        kernels = "not available (pure torch)" if kernels == "torch" else kernels
         rows += [
             ("device", f"{torch['device']}, {counted(torch['threads'], 'thread')}"),
             ("native kernels", kernels),

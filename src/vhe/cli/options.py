@@ -15,7 +15,7 @@ def Help(text: str, **options: Any) -> Parameter:
 
 
 ModelFolder = Annotated[Path, Help("model folder written by vhe fit")]
-Source = Annotated[str | None, Help("dataset name (see vhe data), file or folder")]
+Source = Annotated[str | None, Help("dataset name (see vhe data), file, folder or database URL")]
 Seeds = Annotated[str, Help("random seeds, such as 0, 0-9 or 0,3")]
 Overwrite = Annotated[bool, Help("replace the model in --out")]
 Raw = Annotated[bool, Help("CSV: do not prefix cells that a spreadsheet would run as formulas")]

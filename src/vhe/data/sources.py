@@ -90,6 +90,8 @@ def read(
     ):
         if value is not None and value not in known:
             raise VHEError(f"{option} is {value!r}; choose one of {', '.join(known)}.")
+    if str(location) in STDIN:
+        location = "-"  # looking at /dev/stdin would consume it
     texts = text.split(",") if isinstance(text, str) else text
     rules = Rules(
         id,

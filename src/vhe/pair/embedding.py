@@ -104,9 +104,8 @@ def global_embedding(
             progress(done + 1, pieces)
     total, count = process_group.all_reduce(total), process_group.all_reduce(count)
     mean, square = total / np.maximum(count, 1)[:, None]
-    return GlobalEmbedding(
-        mean.astype(np.float32), np.maximum(square - mean**2, 0).astype(np.float32)
-    )
+    variance = np.clip(square - mean**2, 0, np.finfo(np.float32).max)
+    return GlobalEmbedding(mean.astype(np.float32), variance.astype(np.float32))
 
 
 def context_pairs(n: int, contexts: int | None, seed: int) -> Iterator[tuple[Vertices, Vertices]]:
