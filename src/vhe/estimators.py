@@ -379,9 +379,9 @@ class Estimator(FittedModel, BaseEstimator):
 
     def _check_network(self, network: TextNetwork) -> None:
         if not isinstance(network, TextNetwork):
-            kind = type(network).__name__
             raise VHEError(
-                f"fit takes a TextNetwork, not a {kind}: get one with vhe.read or vhe.load"
+                f"fit takes a TextNetwork, not a {type(network).__name__}: "
+                "get one with vhe.read or vhe.load"
             )
         if not len(network.links):
             raise VHEError(f"{network.name}: no link between two different vertices to learn from")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vhe.predict.calibration import sigmoid
 from vhe.predict.suggest import partners
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def likely_links(model: Predictor, network: TextNetwork, k: int) -> tuple[np.nda
     source, position = np.nonzero(partner >= 0)
     pairs = np.sort(np.column_stack([source, partner[source, position]]), axis=1)
     pairs, first = np.unique(pairs, axis=0, return_index=True)
-    probability = model.probability(score[source, position][first])
+    probability = sigmoid(score[source, position][first])
     order = np.argsort(-probability, kind="stable")
     return pairs[order], probability[order]
 

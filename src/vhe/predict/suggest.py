@@ -22,6 +22,7 @@ EXACT_UP_TO = 8_000  # vertices
 SCORES_AT_ONCE = 2**22  # entries of the largest score matrix held at a time
 NEAREST = 64  # candidates per scale, beside the number that is asked for
 OTHERS = 16  # candidates per vertex from words, neighbours and degrees each
+SMALL_WEIGHT = 0.1  # of a scale, relative to the embedding: it has no candidates of its own
 RARE = 100  # vertices of a word, or links of a neighbour, beyond which it is not followed
 
 Vectors = NDArray[np.float32]
@@ -90,8 +91,9 @@ def exact_partners(
 def _candidates(posterior: LinkPosterior, rows: VertexRows, k: int) -> Iterator[Vertices]:
     """Tables (n, c) of vertices that may be likely partners, -1 where there are fewer."""
     names, n = posterior.names, len(rows)
+    small = SMALL_WEIGHT * posterior.weights["embedding"]
     for name in rows.scales:
-        if name in names:
+        if posterior.weights.get(name, 0) > small:
             yield _nearest_in_index(rows.scales[name], min(k + NEAREST, n))
     if "words" in names:
         rare = np.bincount(rows.words.indices, minlength=rows.words.shape[1]) <= RARE
