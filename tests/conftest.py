@@ -144,3 +144,15 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(params=["native", "torch"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test with the native kernels, and without them."""
+    from vhe.runtime import native
+
+    if request.param == "torch":
+        monkeypatch.setattr(native, "is_available", lambda tensor: False)
+    elif native.library() is None:
+        pytest.skip("the native kernels are not built")
+    return str(request.param)

@@ -79,7 +79,6 @@ from vhe.text.lsa import (
     tfidf_rows,
 )
 
-MOST_VALIDATION_LINKS = 256
 CALIBRATION_CONTEXTS = 4
 
 # embeddings by scale of some vertices, computed without some of the held-out links (row numbers)
@@ -314,9 +313,7 @@ class Estimator(FittedModel, BaseEstimator):
                 stacklevel=4,
             )
         if validation_links is None:
-            links, validation = split_validation_links(
-                network.links, config.validation, seed, MOST_VALIDATION_LINKS
-            )
+            links, validation = split_validation_links(network.links, config.validation, seed)
         else:
             pairs = edge_indices(network.ids, *columns(validation_links), "link {}".format)
             pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
@@ -350,8 +347,7 @@ class Estimator(FittedModel, BaseEstimator):
         def rows(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> VertexRows:
             hidden = known_pairs(prepared.held_out[masked], network.links, len(network))
             links = network.links[~hidden]
-            none = {"embedding": np.zeros((len(network), 0))}
-            table = vertex_rows(none, words, links, names, seed).take(vertices)
+            table = vertex_rows({}, words, links, names, seed).take(vertices)
             found = scales(masked, vertices)
             return replace(table, scales={name: unit_rows(codes) for name, codes in found.items()})
 

@@ -7,7 +7,6 @@ import pytest
 
 from vhe.graph.model import TextNeighbours
 from vhe.graph.prior import GraphPrior
-from vhe.runtime import native
 
 STRENGTH = 1.5
 
@@ -57,13 +56,3 @@ def small() -> SmallGraph:
             np.array([[0, 1], [3, 7], [4, 6], [6, 7]]), np.array([0.9, 0.2, 0.5, 0.7], np.float32)
         ),
     )
-
-
-@pytest.fixture(params=["native", "torch"])
-def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with the native kernels, and without them."""
-    if request.param == "torch":
-        monkeypatch.setattr(native, "is_available", lambda tensor: False)
-    elif native.library() is None:
-        pytest.skip("the native kernels are not built")
-    return str(request.param)

@@ -52,7 +52,7 @@ def test_likely_links_are_the_best_missing_pairs(
     n = 23
     whole = network(n, rng.integers(n, size=(60, 2)))
     model = Rows(rng.normal(size=(n, 4)), whole)
-    pairs, probability = likely_links(model, whole, k)
+    pairs, probability = likely_links(model, k)
 
     linked = {tuple(link) for link in whole.links.tolist()}
     expected = set()
@@ -70,14 +70,14 @@ def test_likely_links_are_the_best_missing_pairs(
 
 def test_likely_links_use_all_features() -> None:
     whole = network(5, np.array([[3, 4]]))
-    pairs, _ = likely_links(Rows(np.eye(5), whole, degree_weight=0.5), whole, 1)
+    pairs, _ = likely_links(Rows(np.eye(5), whole, degree_weight=0.5), 1)
     assert {tuple(pair) for pair in pairs.tolist()} == {(0, 3), (1, 3), (2, 3), (0, 4)}
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_a_complete_graph_has_no_missing_links(n: int) -> None:
     whole = network(n, np.array([[i, j] for i in range(n) for j in range(i)]).reshape(-1, 2))
-    pairs, probability = likely_links(Rows(np.eye(n), whole), whole, 3)
+    pairs, probability = likely_links(Rows(np.eye(n), whole), 3)
     assert pairs.shape == (0, 2)
     assert probability.shape == (0,)
 

@@ -7,7 +7,6 @@ import torch
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus, tokenize
 from vhe.estimators import VHE
-from vhe.runtime import native
 from vhe.text.codes import EMPTY_NOISE, TextCodes, empty_noise
 from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE, scaled_codes
 
@@ -33,16 +32,6 @@ def naive_scaled(words: torch.Tensor) -> torch.Tensor:
             total = total + (1 + np.log(tokens.count(word))) * words[number[word]]
         rows.append(total * D**0.5 / total.norm() if tokens else total)
     return torch.stack(rows)
-
-
-@pytest.fixture(params=["native", "torch"])
-def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a test with the native kernels, and without them."""
-    if request.param == "torch":
-        monkeypatch.setattr(native, "is_available", lambda tensor: False)
-    elif native.library() is None:
-        pytest.skip("the native kernels are not built")
-    return str(request.param)
 
 
 def test_codes_and_their_gradients_are_those_of_the_formula(path):

@@ -33,7 +33,6 @@ from vhe.pair.model import STRUCTURE_SCALE, PairModel, TextPairs, joined, weight
 from vhe.pair.training import PairTrainer, train
 from vhe.predict.scoring import CosineMethod
 
-MOST_VALIDATION_LINKS = 256
 LOG_VARIANCE = -20.0  # these vectors are points
 
 
@@ -235,9 +234,7 @@ class Contextual(CosineMethod):
         """Learn from the links; without any, the vectors stay as they are initialised."""
         config, seed = self.config, self.random_state
         corpus = Corpus.build(network.texts, min_count=config.min_count, max_words=config.max_words)
-        links, validation = validation_links(
-            network.links, config.validation, seed, MOST_VALIDATION_LINKS
-        )
+        links, validation = validation_links(network.links, config.validation, seed)
         model = self.pairs(config, self.objective, corpus)
         model.initialise(corpus, seed)
         model.use_links(links)

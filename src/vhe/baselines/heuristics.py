@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from vhe.data.network import TextNetwork
+from vhe.predict.pair_features import adjacency_matrix
 
 
 class _PairScores:
@@ -32,8 +33,8 @@ class AdamicAdar(_PairScores):
 
     def fit(self, network: TextNetwork) -> Self:
         """Read the links."""
-        adjacency, degree = _adjacency(network)
-        weights = sparse.diags_array(1 / np.log(np.maximum(degree, 2)))
+        adjacency = adjacency_matrix(network.links, len(network)).astype(np.float64)
+        weights = sparse.diags_array(1 / np.log(np.maximum(network.degrees, 2)))
         self.embedding_ = sparse.csr_array(adjacency @ weights)
         self._right = adjacency
         return self
@@ -52,17 +53,11 @@ class Katz(_PairScores):
 
     def fit(self, network: TextNetwork) -> Self:
         """Read the links."""
-        adjacency, _ = _adjacency(network)
         n = len(network)
+        adjacency = adjacency_matrix(network.links, n).astype(np.float64)
         paths = self.beta * adjacency + self.beta**2 * (adjacency @ adjacency)
         # β A + β² A² + β³ A³ = β A + (β A + β² A²) β A
         self.embedding_ = sparse.hstack([adjacency, paths], format="csr")
         one = self.beta * sparse.eye_array(n, format="csr")
         self._right = sparse.hstack([one, self.beta * adjacency], format="csr")
         return self
-
-
-def _adjacency(network: TextNetwork) -> tuple[sparse.csr_array, np.ndarray]:
-    ends = np.concatenate([network.links, network.links[:, ::-1]])
-    n = len(network)
-    return sparse.csr_array((np.ones(len(ends)), ends.T), shape=(n, n)), network.degrees

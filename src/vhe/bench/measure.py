@@ -74,7 +74,7 @@ def pair_trainer(network: TextNetwork, config: PairVHEConfig | None = None) -> P
     """A trainer before its first step."""
     config = config or PairVHEConfig()
     corpus = Corpus.build(network.texts, min_count=config.min_count, max_words=config.max_words)
-    links, validation = validation_links(network.links, config.validation, 0, 256)
+    links, validation = validation_links(network.links, config.validation, 0)
     model = PairVAE(config, len(corpus.vocabulary), len(network), 0.001)
     model.initialise(corpus, 0)
     return PairTrainer(model, corpus, links, validation, seed=0)

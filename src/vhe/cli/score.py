@@ -32,8 +32,8 @@ def score(
     """Print the probability of a link between two vertices.
 
     probability is that in this network: of all unlinked pairs with probability
-    0.3, three in ten should be links. balanced_probability is that in a sample
-    with as many links as non-links, which is higher. Both are calibrated on
+    0.3, three in ten should be links. balanced_probability is that in a balanced
+    sample of linked and unlinked pairs, and higher. Both are calibrated on
     validation links, or on training links where there are none. score is the log
     odds of the balanced probability.
     """

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Protocol = Literal["lines", "clean"]
 
+MOST_VALIDATION_LINKS = 256
 NEGATIVES = 100  # per held-out edge
 BLOCK = 1024  # held-out edges whose negatives are drawn at a time
 
@@ -218,7 +219,7 @@ def split_vertices(
 
 
 def validation_links(
-    links: np.ndarray, share: float, seed: int, at_most: int
+    links: np.ndarray, share: float, seed: int, at_most: int = MOST_VALIDATION_LINKS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Split training links into training and validation links.
 

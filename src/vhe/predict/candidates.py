@@ -24,7 +24,7 @@ FREQUENT = 100  # texts of a word from which it is not followed in the search fo
 PAIRS_AT_ONCE, ROWS_AT_ONCE = 2**15, 2**11  # keep the gathered rows small
 
 
-def likely_links(model: Predictor, network: TextNetwork, k: int) -> tuple[np.ndarray, np.ndarray]:
+def likely_links(model: Predictor, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The ``k`` likeliest partners of each vertex among those it is not linked with.
 
     Returns

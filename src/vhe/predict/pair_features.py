@@ -139,7 +139,7 @@ def vertex_rows(
         words,
         degree,
         *factors,
-        _adjacency(links, n),
+        adjacency_matrix(links, n),
         neighbour_weights(degree),
     )
 
@@ -157,7 +157,7 @@ def structure_factors(links: Links, n: int, seed: int) -> tuple[Rows, Rows]:
     """
     from sklearn.utils.extmath import randomized_range_finder
 
-    adjacency = _adjacency(links, n)
+    adjacency = adjacency_matrix(links, n)
     rank = min(STRUCTURE_DIM, n - 1)
     if rank < 1 or not adjacency.nnz:
         return np.zeros((n, 0), np.float32), np.zeros(0, np.float32)
@@ -186,6 +186,7 @@ def fold_in(adjacency: sparse.csr_array, structure: Rows, signs: Rows) -> Rows:
     return np.where(degree[:, None] > 0, solution * signs, 0).astype(np.float32)
 
 
-def _adjacency(links: Links, n: int) -> sparse.csr_array:
+def adjacency_matrix(links: Links, n: int) -> sparse.csr_array:
+    """1 for each link in both directions: (n, n)."""
     ends = np.concatenate([links, links[:, ::-1]])
     return sparse.csr_array((np.ones(len(ends), np.float32), ends.T), shape=(n, n))

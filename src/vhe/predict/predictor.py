@@ -270,7 +270,7 @@ class Predictor:
         self._check_fitted()
         k, network = _checked_k(k), self.network_
         per_vertex = min(k, max(MOST_CANDIDATES // len(network), LEAST_PARTNERS))
-        pairs, balanced = likely_links(self, network, per_vertex)
+        pairs, balanced = likely_links(self, per_vertex)
         duplicate = text_cosines(self._rows.words, pairs) >= DUPLICATE
         chosen = np.arange(len(pairs)) if duplicates else np.flatnonzero(~duplicate)
         chosen = chosen[:k]

@@ -46,7 +46,7 @@ def network_size(network: TextNetwork) -> str:
 
 def _write_page(path: Path, model: FittedModel, coordinates: np.ndarray) -> None:
     network = model.network_
-    pairs, _ = likely_links(model, network, SUGGESTIONS_PER_VERTEX)
+    pairs, _ = likely_links(model, SUGGESTIONS_PER_VERTEX)
     write_report(
         path,
         network,

@@ -123,7 +123,7 @@ def find(
     network : its network with further links, which are not suggested
     """
     whole = model.network_ if network is None else network
-    pairs, balanced = likely_links(model, whole, PARTNERS)
+    pairs, balanced = likely_links(model, PARTNERS)
     new = ~known_pairs(whole.links, pairs, len(whole))
     pairs, probability = pairs[new], at_density(balanced[new], density(whole))
     distinct = text_cosines(model._rows.words, pairs) < DUPLICATE
@@ -143,7 +143,7 @@ def measure_accuracy(model: Estimator, test: LinkTest, how: str) -> Accuracy:
         "TF-IDF": TFIDF().fit(test.train),
     }
     scores = {name: evaluate(method, test) for name, method in methods.items()}
-    pairs, _ = likely_links(model, test.train, PARTNERS)
+    pairs, _ = likely_links(model, PARTNERS)
     held_out = known_pairs(test.pairs, pairs, len(test.network))
     return Accuracy(how, scores, int(held_out[: len(test)].sum()))
 
