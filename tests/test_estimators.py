@@ -487,16 +487,16 @@ def test_no_feature_reads_a_held_out_link_while_it_is_scored(
     quick: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Degrees, common neighbours and structure are those of the network without it."""
-    from vhe import estimators
+    from vhe.estimators import base
 
     calls: list[tuple[np.ndarray, np.ndarray]] = []
-    original = estimators.vertex_rows
+    original = base.vertex_rows
 
     def spy(scales: Any, words: Any, links: np.ndarray, *rest: Any) -> Any:
         calls.append(links)
         return original(scales, words, links, *rest)
 
-    monkeypatch.setattr(estimators, "vertex_rows", spy)
+    monkeypatch.setattr(base, "vertex_rows", spy)
     model = quick(validation=0.3, link_features="degree,structure").fit(network)
     _, validation = validation_links(network.links, 0.3, model.seed_, 256)
     whole = {tuple(link) for link in network.links.tolist()}
@@ -530,16 +530,16 @@ def test_training_never_reads_validation_links(
 def test_the_pair_model_is_calibrated_without_the_held_out_links(
     new_pair: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vhe import estimators
+    from vhe.estimators import pair
 
     sets: list[LinkSet] = []
-    original = estimators.embedding_of
+    original = pair.embedding_of
 
     def spy(model: Any, corpus: Any, links: LinkSet, *rest: Any, **more: Any) -> np.ndarray:
         sets.append(links)
         return original(model, corpus, links, *rest, **more)
 
-    monkeypatch.setattr(estimators, "embedding_of", spy)
+    monkeypatch.setattr(pair, "embedding_of", spy)
     model = new_pair(steps=2).fit(network)
     links, validation = validation_links(network.links, 0.1, model.seed_, 256)
     assert sets

@@ -1,0 +1,365 @@
+"""What both estimators have in common: prepare, train, fit the link posterior, finalise."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import secrets
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+from vhe.config import Settings
+from vhe.data.checks import edge_indices
+from vhe.data.network import TextNetwork
+from vhe.data.splits import validation_links as split_validation_links
+from vhe.data.text import Corpus
+from vhe.errors import VHEError, similar
+from vhe.fitted import FittedModel, checked
+from vhe.predict.calibration import ReliabilityCurve
+from vhe.predict.candidates import known_pairs
+from vhe.predict.link_posterior import fit_link_posterior
+from vhe.predict.pair_features import (
+    GROUPS,
+    LINK_STRENGTHS,
+    Rows,
+    VertexRows,
+    structure_factors,
+    vertex_rows,
+)
+from vhe.predict.predictor import Pair, columns
+from vhe.runtime import process_group
+from vhe.runtime.arrays import unit_rows
+from vhe.runtime.checks import is_integer
+from vhe.runtime.device import find_device, retain_memory, using_threads
+from vhe.runtime.loop import TrainingState
+from vhe.runtime.progress import Progress
+from vhe.runtime.provenance import provenance
+from vhe.storage import training_state
+from vhe.storage.model_folder import SavedModel, read_model
+from vhe.text.lsa import inverse_document_frequency, tfidf_rows
+
+# embeddings by scale of some vertices, computed without some of the held-out links (row numbers)
+MaskedScales = Callable[[NDArray[np.int64], NDArray[np.int64]], dict[str, Rows]]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What training starts from.
+
+    Attributes
+    ----------
+    links, validation : (m, 2), disjoint; together the links of the network
+    """
+
+    network: TextNetwork
+    corpus: Corpus
+    links: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    seed: int
+    device: torch.device
+    checkpoint: training_state.TrainingCheckpoint | None
+    resume: bool
+
+    @property
+    def saved_in(self) -> training_state.TrainingCheckpoint | None:
+        """The checkpoint in the process that writes it; None in the others."""
+        return self.checkpoint if process_group.is_first() else None
+
+    def resumed(self) -> tuple[TrainingState, dict[str, Tensor]] | None:
+        """What training continues from; None if it starts anew."""
+        return self.checkpoint.load() if self.checkpoint and self.resume else None
+
+    @property
+    def held_out(self) -> NDArray[np.int64]:
+        """The links that calibrate probabilities; the training links where there are no others."""
+        return self.validation if len(self.validation) else self.links
+
+
+class Estimator(FittedModel, BaseEstimator):
+    """What `VHE` and `PairVHE` have in common.
+
+    Parameters
+    ----------
+    random_state : int, optional
+        random seed; the same seed and number of threads give the same bits. Default: drawn, and
+        stored in ``seed_``
+    threads : int, optional
+        number of threads of a fit; default: torch's choice
+    device : str
+        "auto" uses a GPU if there is one
+    verbose : bool
+        show progress on standard error
+    **settings
+        fields of the configuration class
+    """
+
+    config_class: ClassVar[type[Settings]]
+    model_name: ClassVar[str]
+    history_: list[dict[str, float]]
+    seed_: int
+    _config: Any
+    random_state: int | None
+    threads: int | None
+    device: str
+
+    def __init__(self, **parameters: Any) -> None:
+        known = inspect.signature(type(self)).parameters
+        for name in parameters.keys() - known.keys():
+            near = similar(name, known)
+            hint = f"did you mean {near}?" if near else "known settings: " + ", ".join(known)
+            raise VHEError(f"unknown setting {name!r}: {hint}")
+        for name, parameter in known.items():
+            setattr(self, name, parameters.get(name, parameter.default))
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Give the class the signature that scikit-learn reads (get_params, clone, repr)."""
+        super().__init_subclass__(**keywords)
+        if hasattr(cls, "config_class"):
+            own = {"random_state": None, "threads": None, "device": "auto", "verbose": True}
+            settings = {f.name: f.default for f in fields(cls.config_class)}  # type: ignore[arg-type]
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters = [
+                inspect.Parameter(name, kind, default=default)
+                for name, default in (own | settings).items()
+            ]
+
+            def initialise(self: Estimator, **given: Any) -> None:
+                Estimator.__init__(self, **given)
+
+            first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            initialise.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+            cls.__init__ = initialise  # type: ignore[method-assign]
+            cls.__signature__ = inspect.Signature(parameters)
+
+    @classmethod
+    def from_config(cls, config: Settings, random_state: int | None = None) -> Self:
+        return cls(random_state=random_state, **config.to_dict())
+
+    @property
+    def config(self) -> Any:
+        """The settings, checked."""
+        names = (f.name for f in fields(self.config_class))  # type: ignore[arg-type]
+        return self.config_class(**{name: getattr(self, name) for name in names})
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        if not hasattr(self, "network_"):
+            return str(super().__repr__(N_CHAR_MAX))
+        auc = self.result_.get("validation_auc")
+        validated = "" if auc is None else f", validation AUC {100 * auc:.1f} %"
+        name, size = type(self).__name__, self.embedding_.shape[1]
+        return f"{name}(fitted on {self.network_!r}, {size}-dimensional{validated})"
+
+    # --- loading
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a model folder that `save` wrote; every file is verified."""
+        saved = read_model(Path(folder))
+        if saved.model != cls.model_name:
+            raise VHEError(f"{folder}: this is a {saved.model} model; use vhe.load_model")
+        return checked(cls, saved, Path(folder))
+
+    @classmethod
+    def _unfitted(cls, saved: SavedModel) -> Self:
+        return cls.from_config(saved.config, random_state=int(saved.result["seed"]))
+
+    # --- fitting
+
+    def fit(
+        self,
+        network: TextNetwork,
+        *,
+        validation_links: Iterable[Pair] | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_minutes: float = 1.0,
+        resume: bool = False,
+    ) -> Self:
+        """Fit the model to a network.
+
+        Parameters
+        ----------
+        validation_links
+            pairs of ids that are linked, but not in ``network``, for validation and for the link
+            posterior. Default: a fraction of the links (the setting ``validation``)
+        checkpoint
+            folder in which training is saved every ``checkpoint_minutes`` and at its end, so that
+            it can be resumed; delete it when the model is saved
+        resume
+            continue the training that is saved there
+        """
+        fitted = type(self)(**self.get_params(deep=False))
+        fitted._fit(network, validation_links, checkpoint, checkpoint_minutes, resume)
+        self.__dict__ = fitted.__dict__  # all or nothing: an interrupted fit changes nothing
+        return self
+
+    def fit_transform(self, network: TextNetwork, **options: Any) -> NDArray[np.float32]:
+        """Fit the model, with the options of `fit`, and return ``embedding_``: (n, d)."""
+        return self.fit(network, **options).embedding_
+
+    def _fit(
+        self,
+        network: TextNetwork,
+        validation_links: Iterable[Pair] | None,
+        checkpoint: str | Path | None,
+        checkpoint_minutes: float,
+        resume: bool,
+    ) -> None:
+        began = time.monotonic()
+        config = self.config
+        self._check_network(network)
+        if resume and checkpoint is None:
+            raise VHEError("resume needs the checkpoint folder of the training to be resumed")
+        folder = None if checkpoint is None else Path(checkpoint)
+        with self._processes(), using_threads(self.threads), contextlib.ExitStack() as stack:
+            retain_memory()
+            seed = process_group.broadcast(self._draw_seed(folder if resume else None))
+            prepared = self._prepare(
+                network, seed, validation_links, folder, checkpoint_minutes, resume
+            )
+            if prepared.saved_in is not None:
+                stack.enter_context(prepared.saved_in.lock())
+            state = self._train(prepared)
+            if state.stopped and not state.stopped.startswith("no improvement"):
+                warnings.warn(f"training stopped early: {state.stopped}", stacklevel=3)
+            with Progress("link posterior", show=self.verbose):
+                curve = self._fit_link_posterior(prepared)
+            self._finalise(prepared)
+        self.network_, self._corpus, self.seed_ = network, prepared.corpus, seed
+        self._vocabulary = prepared.corpus.vocabulary
+        self._config = config  # of this fit, whatever set_params changes afterwards
+        self.history_ = state.history
+        self.result_ = provenance(seed) | {
+            "model": self.model_name,
+            "seconds": round(time.monotonic() - began, 3),
+            "steps": state.step,
+            "best_step": state.best_step,
+            "trained": state.best_step > 0,
+            "stopped": state.stopped,
+            "notes": list(network.notes),
+            "validation_auc": state.best_score,
+            "chosen": state.chosen,
+            "link_posterior": self._link_posterior.weights,
+            "calibration_error": curve.error,
+            "reliability": {name: values.tolist() for name, values in asdict(curve).items()},
+        }
+
+    def _prepare(
+        self,
+        network: TextNetwork,
+        seed: int,
+        validation_links: Iterable[Pair] | None,
+        folder: Path | None,
+        checkpoint_minutes: float,
+        resume: bool,
+    ) -> Preparation:
+        config = self.config
+        with Progress("vocabulary", len(network), show=self.verbose) as progress:
+            corpus = Corpus.build(
+                network.texts,
+                min_count=config.min_count,
+                max_words=config.max_words,
+                progress=progress.report,
+            )
+        if not corpus.vocabulary:
+            warnings.warn("no tokens found in any text: only links are used", stacklevel=4)
+        if corpus.truncated:
+            warnings.warn(
+                f"{corpus.truncated:,} of {len(corpus):,} texts were truncated to "
+                f"{config.max_words} words (max_words)",
+                stacklevel=4,
+            )
+        if validation_links is None:
+            links, validation = split_validation_links(network.links, config.validation, seed)
+        else:
+            pairs = edge_indices(network.ids, *columns(validation_links), "link {}".format)
+            pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+            known = known_pairs(network.links, pairs, len(network))
+            links, validation = network.links, pairs[~known]
+        checkpoint = None
+        if folder is not None:
+            identity = {
+                "model": self.model_name,
+                "seed": seed,
+                "settings": config.to_dict(),
+                "network": training_state.network_digest(corpus, links, validation),
+            }
+            checkpoint = training_state.TrainingCheckpoint(
+                folder, identity, 60 * checkpoint_minutes
+            )
+        device = find_device(self.device)
+        return Preparation(network, corpus, links, validation, seed, device, checkpoint, resume)
+
+    @abstractmethod
+    def _train(self, prepared: Preparation) -> TrainingState: ...
+
+    def _fit_link_posterior(self, prepared: Preparation) -> ReliabilityCurve:
+        """Set the link posterior, and the tables of the features that it uses."""
+        network, seed = prepared.network, prepared.seed
+        names = self._feature_names()
+        self._idf = inverse_document_frequency(prepared.corpus)
+        words = tfidf_rows(prepared.corpus, self._idf)
+        scales = self._masked_scales(prepared, [name for name in names if name in LINK_STRENGTHS])
+
+        def rows(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> VertexRows:
+            hidden = known_pairs(prepared.held_out[masked], network.links, len(network))
+            links = network.links[~hidden]
+            table = vertex_rows({}, words, links, names, seed).take(vertices)
+            found = scales(masked, vertices)
+            return replace(table, scales={name: unit_rows(codes) for name, codes in found.items()})
+
+        self._link_posterior, curve = fit_link_posterior(
+            rows, prepared.held_out, network.links, names, len(network), seed
+        )
+        empty = np.zeros((len(network), 0), np.float32), np.zeros(0, np.float32)
+        used = "structure" in self._link_posterior.names
+        self._structure = structure_factors(network.links, len(network), seed) if used else empty
+        return curve
+
+    def _feature_names(self) -> tuple[str, ...]:
+        groups = [group.strip() for group in self.config.link_features.split(",")]
+        return "embedding", *(
+            n for group, names in GROUPS.items() if group in groups for n in names
+        )
+
+    @abstractmethod
+    def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
+        """Embeddings of some vertices without some of the held-out links, at each named scale."""
+
+    @abstractmethod
+    def _finalise(self, prepared: Preparation) -> None:
+        """Set ``embedding_`` and ``embedding_std_`` from the whole network."""
+
+    def _check_network(self, network: TextNetwork) -> None:
+        if not isinstance(network, TextNetwork):
+            raise VHEError(
+                f"fit takes a TextNetwork, not a {type(network).__name__}: "
+                "get one with vhe.read or vhe.load"
+            )
+        if not len(network.links):
+            raise VHEError(f"{network.name}: no link between two different vertices to learn from")
+
+    @abstractmethod
+    def _processes(self) -> contextlib.AbstractContextManager[None]:
+        """The processes of torchrun, where a model can use several."""
+
+    def _draw_seed(self, resumed: Path | None) -> int:
+        """The random seed: the given one, that of the resumed training, or a new one."""
+        if self.random_state is not None:
+            if not (is_integer(self.random_state) and 0 <= self.random_state < 2**32):
+                raise VHEError(
+                    f"random_state is {self.random_state!r}, but must be an integer from 0 to "
+                    "4294967295, or none"
+                )
+            return int(self.random_state)
+        return secrets.randbelow(2**31) if resumed is None else training_state.seed_of(resumed)

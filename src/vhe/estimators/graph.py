@@ -1,0 +1,159 @@
+"""`VHE`, the default estimator: the graph-wide prior, solved for all codes at once."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vhe.config import VHEConfig
+from vhe.data.text import PADDING, Corpus
+from vhe.errors import VHEError
+from vhe.estimators.base import Estimator, MaskedScales, Preparation
+from vhe.fitted import FittedGraph
+from vhe.graph.model import GraphModel
+from vhe.graph.neighbours import text_neighbours
+from vhe.graph.posterior import ITERATIONS
+from vhe.graph.prior import GraphPrior, mean_log_length
+from vhe.graph.selection import choose_weights
+from vhe.graph.training import GraphTrainer
+from vhe.predict.candidates import known_pairs
+from vhe.predict.pair_features import LINK_STRENGTHS, Rows
+from vhe.runtime import process_group
+from vhe.runtime.loop import TrainingLoop, TrainingState
+from vhe.runtime.progress import Progress
+from vhe.text.codes import TextCodes
+from vhe.text.lsa import lsa_word_vectors, random_word_vectors
+
+
+class VHE(FittedGraph, Estimator):
+    """Variational Homophilic Embedding with the prior over the whole graph (the default).
+
+    Text codes are smoothed over links and nearest texts by solving one sparse linear system, the
+    posterior of all codes; the word vectors are fine-tuned through the solution. Settings are those
+    of `VHEConfig`; the other parameters are those of `Estimator`.
+
+    Attributes
+    ----------
+    network_ : TextNetwork
+    embedding_ : (n, d) float32, posterior means; rows follow ``network_.ids``
+    embedding_std_ : (n, 1), posterior standard deviation, the same in every dimension
+    history_ : list of dict, contrastive loss and validation AUC during training
+    result_ : dict, seed, versions, machine, seconds, chosen settings and validation AUC
+
+    Examples
+    --------
+    >>> import vhe
+    >>> texts = {"a": "cats purr softly", "b": "cats purr and sleep",
+    ...          "c": "stars shine softly", "d": "stars shine and sleep"}
+    >>> network = vhe.TextNetwork.from_edges(texts, [("a", "b"), ("c", "d")])
+    >>> model = vhe.VHE(random_state=0, max_steps=2, verbose=False).fit(network)
+    >>> model.embedding_.shape
+    (4, 200)
+    """
+
+    config_class = VHEConfig
+
+    def _processes(self) -> contextlib.AbstractContextManager[None]:
+        if process_group.world_size() > 1:
+            raise VHEError(
+                "the graph model trains in one process: start it without torchrun, or use the pair "
+                "model (PairVHE, --model pair)"
+            )
+        return contextlib.nullcontext()
+
+    def _train(self, prepared: Preparation) -> TrainingState:
+        config, corpus, seed = self.config, prepared.corpus, prepared.seed
+        with Progress("word vectors", show=self.verbose):
+            words = torch.zeros(len(corpus.vocabulary) + 1, config.latent_dim)
+            words[PADDING + 1 :] = torch.from_numpy(
+                lsa_word_vectors(corpus, config.latent_dim, seed)
+                if config.word_init == "lsa"
+                else random_word_vectors(len(corpus.vocabulary), config.latent_dim, seed)
+            )
+            words = words.to(prepared.device)
+        self._codes = TextCodes(corpus, prepared.device)
+        with Progress("text neighbours", show=self.verbose):
+            codes = self._codes(words)
+            self._neighbours = text_neighbours(codes.cpu().numpy(), self._codes.empty)
+        resumed = prepared.resumed()
+        if resumed is not None:
+            strength, weight = (resumed[0].chosen[k] for k in ("link_strength", "text_knn_weight"))
+        else:
+            with Progress("choosing strengths", show=self.verbose) as progress:
+                strength, weight = choose_weights(
+                    codes,
+                    corpus.lengths,
+                    self._neighbours,
+                    prepared.links,
+                    prepared.validation,
+                    link_strength=config.link_strength,
+                    text_knn_weight=config.text_knn_weight,
+                    seed=seed,
+                    progress=progress.update,
+                )
+        self._strengths: dict[str, Any] = {"link_strength": strength, "text_knn_weight": weight}
+        prior = self._prior(corpus, prepared.links, prepared.device)
+        trainer = GraphTrainer(config, words, self._codes, prior, prepared.validation, seed)
+        with Progress("training", config.max_steps, show=self.verbose) as progress:
+            loop = TrainingLoop(
+                trainer,
+                steps=config.max_steps,
+                validate_every=config.validate_every,
+                patience=config.patience,
+                report=progress.update,
+                checkpoint=prepared.saved_in,
+            )
+            loop.state.chosen = dict(self._strengths)
+            if resumed is not None:
+                loop.resume(*resumed)
+            state = loop.run()
+        self._words = trainer.words.detach()
+        return state
+
+    def _prior(self, corpus: Corpus, links: NDArray[np.int64], device: torch.device) -> GraphPrior:
+        return GraphPrior(links, corpus.lengths, self._neighbours, device=device, **self._strengths)
+
+    def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
+        links, lengths = prepared.network.links, prepared.corpus.lengths
+        codes = self._codes(self._words)
+        priors = {"embedding": self._prior(prepared.corpus, links, prepared.device)}
+        for name in names:
+            priors[name] = GraphPrior(
+                links, lengths, link_strength=LINK_STRENGTHS[name], device=prepared.device
+            )
+
+        def scales(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> dict[str, Rows]:
+            hidden = known_pairs(prepared.held_out[masked], links, len(prepared.network))
+            numbers, chosen = np.flatnonzero(hidden), torch.from_numpy(vertices)
+            return {
+                name: prior.posterior(numbers).mean(codes)[chosen].cpu().numpy()
+                for name, prior in priors.items()
+            }
+
+        return scales
+
+    def _finalise(self, prepared: Preparation) -> None:
+        with Progress("posterior", show=self.verbose), torch.no_grad():
+            posterior = self._prior(
+                prepared.corpus, prepared.network.links, prepared.device
+            ).posterior()
+            arrays: dict[str, Any] = {
+                "words": self._words,
+                "centre": self._codes.centre(self._words),
+                "mean": posterior.mean(self._codes(self._words), ITERATIONS),
+                "variance": posterior.variance(prepared.seed),
+                "precision": posterior.precision.squeeze(1),
+                "diagonal": posterior.diagonal.squeeze(1),
+            }
+            arrays = {name: value.cpu().numpy() for name, value in arrays.items()}
+            arrays |= {"mean_log_length": mean_log_length(prepared.corpus.lengths)}
+            self._use(GraphModel(**arrays, **self._strengths, neighbours=self._neighbours))
+            everything = np.arange(len(prepared.network))
+            extra = [name for name in LINK_STRENGTHS if name in self._link_posterior.names]
+            found = self._masked_scales(prepared, extra)(everything[:0], everything)
+            self._scales = {name: found[name] for name in extra}
+        del self._codes, self._words, self._neighbours, self._strengths
