@@ -1204,9 +1204,9 @@ def test_a_folder_of_the_other_model_is_refused(
     fitted_pair.save(tmp_path / "pair")
     assert isinstance(load_model(tmp_path / "graph"), VHE)
     assert isinstance(load_model(tmp_path / "pair"), PairVHE)
-    for name, wrong, right in (("graph", PairVHE, "VHE"), ("pair", VHE, "PairVHE")):
+    for name, wrong in (("graph", PairVHE), ("pair", VHE)):
         folder = tmp_path / name
-        message = f"{folder}: this is a {right} model; load it with {right}.load"
+        message = f"{folder}: this is a {name} model; use vhe.load_model"
         with pytest.raises(VHEError) as refused:
             wrong.load(folder)
         assert str(refused.value) == message
