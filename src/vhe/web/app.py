@@ -18,7 +18,7 @@ from vhe.errors import VHEError
 from vhe.web.explorer import Answer, Explorer, UnknownVertexError
 from vhe.web.guard import Guard, JSONResponse, error_response, json_bytes
 from vhe.web.map_files import network_size
-from vhe.web.pages import SCRIPTS, page_file, render
+from vhe.web.pages import EXPLORER_SCRIPTS, SCRIPTS, STYLES, page_file, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ MAX_PENDING = 64  # requests that a worker computes or holds in its queue
 MAX_CACHE_BYTES = 2**26
 MAX_TEXT = 100_000  # characters of a new text; the rest is ignored
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
-STATIC_FILES = ("map.css", "explorer.css", *SCRIPTS, "explorer.js")
+STATIC_FILES = (*STYLES, *SCRIPTS, *EXPLORER_SCRIPTS)
 
 
 class NewText(BaseModel):
@@ -120,7 +120,7 @@ def make_app(
         "explorer.html",
         title=summary["name"],
         size=network_size(explorer.network),
-        scripts=(*SCRIPTS[1:], "explorer.js"),
+        scripts=(*SCRIPTS[1:], *EXPLORER_SCRIPTS),
     )
     static_files = {name: page_file(name) for name in STATIC_FILES}
 

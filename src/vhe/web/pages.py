@@ -6,7 +6,10 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+# In loading order; later scripts use the definitions of earlier ones.
 SCRIPTS = ("theme.js", "raster.js", "map.js", "network.js", "controls.js", "page.js")
+EXPLORER_SCRIPTS = ("explorer.js",)  # of the explorer only
+STYLES = ("map.css", "explorer.css")
 
 _templates = Environment(
     loader=PackageLoader("vhe.web", "page"),
