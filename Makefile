@@ -34,7 +34,7 @@ demo: $(STAMP) ## fit the See Also network of the installed Python packages (no 
 test: lint ## lint, then run the fast tests (slow ones: .venv/bin/python -m pytest -m slow)
 	@sh tests/browser.sh
 	@sh tests/postgres.sh
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q  # tensors are tiny: more threads do not help
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile  # tiny tensors: one thread each
 
 coverage: $(STAMP) ## run the fast tests and report the lines that none of them runs (minimum: 90 %)
 	@$(BIN)/python -m pip install --quiet -c constraints.txt 'coverage>=7.10'

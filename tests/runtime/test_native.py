@@ -95,7 +95,7 @@ def test_native_code_and_torch_share_one_openmp_runtime() -> None:
     assert done.returncode == 0, done.stderr
     runtimes = done.stdout.split()
     assert len(runtimes) <= 1
-    torch_files = Path(torch.__file__).parents[1]  # torch/lib or torch.libs
+    torch_files = Path(torch.__file__).resolve().parents[1]  # torch/lib or torch.libs
     assert all(Path(path).is_relative_to(torch_files) for path in runtimes)
 
 
