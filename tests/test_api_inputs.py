@@ -186,9 +186,9 @@ def test_similar_words_ignore_case(word: str, expected: str | None) -> None:
 
 def test_unknown_names_suggest_only_what_is_similar(fitted: VHE) -> None:
     with pytest.raises(VHEError, match="did you mean latent_dim"):
-        VHE(Latent_Dim=3)
+        vhe.VHEConfig.from_dict({"Latent_Dim": 3})
     with pytest.raises(VHEError, match="known settings"):
-        VHE(dropout=0.1)
+        vhe.VHEConfig.from_dict({"dropout": 0.1})
     with pytest.raises(VHEError, match="did you mean 'v12'"):
         fitted.suggest_links("V12")
     with pytest.raises(VHEError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import secrets
 import time
 import warnings
@@ -24,7 +23,7 @@ from vhe.data.checks import edge_indices
 from vhe.data.network import TextNetwork
 from vhe.data.splits import validation_links as split_validation_links
 from vhe.data.text import Corpus
-from vhe.errors import VHEError, similar
+from vhe.errors import VHEError
 from vhe.fitted import FittedModel, checked
 from vhe.predict.calibration import ReliabilityCurve
 from vhe.predict.candidates import known_pairs
@@ -89,6 +88,9 @@ class Preparation:
 class Estimator(FittedModel, BaseEstimator):
     """What `VHE` and `PairVHE` have in common.
 
+    The parameters of a subclass are these four and the fields of its configuration class, with the
+    same types and defaults.
+
     Parameters
     ----------
     random_state : int, optional
@@ -100,8 +102,6 @@ class Estimator(FittedModel, BaseEstimator):
         "auto" uses a GPU if there is one
     verbose : bool
         show progress on standard error
-    **settings
-        fields of the configuration class
     """
 
     config_class: ClassVar[type[Settings]]
@@ -113,34 +113,10 @@ class Estimator(FittedModel, BaseEstimator):
     threads: int | None
     device: str
 
-    def __init__(self, **parameters: Any) -> None:
-        known = inspect.signature(type(self)).parameters
-        for name in parameters.keys() - known.keys():
-            near = similar(name, known)
-            hint = f"did you mean {near}?" if near else "known settings: " + ", ".join(known)
-            raise VHEError(f"unknown setting {name!r}: {hint}")
-        for name, parameter in known.items():
-            setattr(self, name, parameters.get(name, parameter.default))
-
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        """Give the class the signature that scikit-learn reads (get_params, clone, repr)."""
-        super().__init_subclass__(**keywords)
-        if hasattr(cls, "config_class"):
-            own = {"random_state": None, "threads": None, "device": "auto", "verbose": True}
-            settings = {f.name: f.default for f in fields(cls.config_class)}  # type: ignore[arg-type]
-            kind = inspect.Parameter.KEYWORD_ONLY
-            parameters = [
-                inspect.Parameter(name, kind, default=default)
-                for name, default in (own | settings).items()
-            ]
-
-            def initialise(self: Estimator, **given: Any) -> None:
-                Estimator.__init__(self, **given)
-
-            first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-            initialise.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
-            cls.__init__ = initialise  # type: ignore[method-assign]
-            cls.__signature__ = inspect.Signature(parameters)
+    def _store_parameters(self, values: dict[str, Any]) -> None:
+        """Set the attributes that ``__init__`` was given; `config` checks them."""
+        for name in self._get_param_names():
+            setattr(self, name, values[name])
 
     @classmethod
     def from_config(cls, config: Settings, random_state: int | None = None) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -56,6 +56,29 @@ class VHE(FittedGraph, Estimator):
     """
 
     config_class = VHEConfig
+
+    def __init__(
+        self,
+        *,
+        random_state: int | None = None,
+        threads: int | None = None,
+        device: str = "auto",
+        verbose: bool = True,
+        max_words: int = VHEConfig.max_words,
+        min_count: int = VHEConfig.min_count,
+        latent_dim: int = VHEConfig.latent_dim,
+        word_init: Literal["lsa", "random"] = VHEConfig.word_init,
+        link_strength: float | None = VHEConfig.link_strength,
+        text_knn_weight: float | None = VHEConfig.text_knn_weight,
+        link_features: str = VHEConfig.link_features,
+        learning_rate: float = VHEConfig.learning_rate,
+        step_links: int = VHEConfig.step_links,
+        max_steps: int = VHEConfig.max_steps,
+        validation: float = VHEConfig.validation,
+        validate_every: int = VHEConfig.validate_every,
+        patience: int = VHEConfig.patience,
+    ) -> None:
+        self._store_parameters(locals())
 
     def _processes(self) -> contextlib.AbstractContextManager[None]:
         if process_group.world_size() > 1:

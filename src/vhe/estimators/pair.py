@@ -54,6 +54,49 @@ class PairVHE(Estimator):
     contexts: int
     _pairs: PairVAE
 
+    def __init__(
+        self,
+        *,
+        random_state: int | None = None,
+        threads: int | None = None,
+        device: str = "auto",
+        verbose: bool = True,
+        max_words: int = PairVHEConfig.max_words,
+        min_count: int = PairVHEConfig.min_count,
+        word_dim: int = PairVHEConfig.word_dim,
+        word_init: Literal["lsa", "random"] = PairVHEConfig.word_init,
+        kernels: int = PairVHEConfig.kernels,
+        kernel_width: int = PairVHEConfig.kernel_width,
+        latent_dim: int = PairVHEConfig.latent_dim,
+        structure: Literal["learned", "none"] = PairVHEConfig.structure,
+        structure_dim: int = PairVHEConfig.structure_dim,
+        hidden_dim: int = PairVHEConfig.hidden_dim,
+        homophily: float = PairVHEConfig.homophily,
+        pi0: float | None = PairVHEConfig.pi0,
+        residual: bool = PairVHEConfig.residual,
+        shared_posterior: bool = PairVHEConfig.shared_posterior,
+        link_posterior: Literal["text", "mlp"] = PairVHEConfig.link_posterior,
+        link_features: str = PairVHEConfig.link_features,
+        decoder: Literal["gaussian", "multinomial"] = PairVHEConfig.decoder,
+        target: Literal["mean", "max"] = PairVHEConfig.target,
+        fixed_target: bool = PairVHEConfig.fixed_target,
+        precision: float = PairVHEConfig.precision,
+        alpha: float = PairVHEConfig.alpha,
+        negatives: int = PairVHEConfig.negatives,
+        link_weight: float = PairVHEConfig.link_weight,
+        batch_size: int = PairVHEConfig.batch_size,
+        near_pairs: int = PairVHEConfig.near_pairs,
+        learning_rate: float = PairVHEConfig.learning_rate,
+        structure_rate: float = PairVHEConfig.structure_rate,
+        warmup: int = PairVHEConfig.warmup,
+        decay: bool = PairVHEConfig.decay,
+        steps: int = PairVHEConfig.steps,
+        epochs: float = PairVHEConfig.epochs,
+        validation: float = PairVHEConfig.validation,
+        contexts: int = PairVHEConfig.contexts,
+    ) -> None:
+        self._store_parameters(locals())
+
     def _processes(self) -> contextlib.AbstractContextManager[None]:
         return process_group.initialised()
 
