@@ -13,11 +13,11 @@ import vhe
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 OUTPUT = {  # pattern of what each prints
-    "compare": r"^tfidf .*\n(.*\n)*^vhe +0\.\d+",
-    "daily_documents": r"day 2: [1-5] of 5 have a true link",
-    "features": r"embedding: accuracy 0\.[6-9]",
-    "networkx_graph": r"[1-9]\d* edges added",
-    "own_files": r"0\.\d\d  scipy\.signal\.\S+  ->  scipy\.signal\.",
+    "data_scientist": r"embedding: accuracy 0\.[6-9](.*\n)*^[1-9]\d* edges added",
+    "librarian": r"hidden references: AUC 0\.[89](.*\n)*^new  ->  scipy\.stats\.ttest_ind$",
+    "note_taker": r"^- \[ \] \[\[\w+\]\] - \[\[\w+\]\] \(.+\)$(.*\n)*^related: ",
+    "researcher": r"^tfidf .*\n(.*\n)*^vhe +0\.\d+ ± 0\.\d+",
+    "service_developer": r"day 2: [1-5] of 5 have a true link",
 }
 
 

@@ -1,4 +1,4 @@
-"""Embeddings as features in a scikit-learn pipeline: predict the package of a function."""
+"""Data scientist: embeddings as features of a scikit-learn pipeline, links as a NetworkX graph."""
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -24,3 +24,11 @@ ids, labels = np.array(network.ids, dtype=object), np.array(network.labels)
 print(f"{len(network)} functions, {len(wanted)} labels")
 print(f"embedding: accuracy {cross_val_score(by_model, ids, labels, cv=5).mean():.3f}")
 print(f"TF-IDF:    accuracy {cross_val_score(by_text, network.texts, labels, cv=5).mean():.3f}")
+
+# The same model as a graph, with likely links as edges of their own.
+graph = model.to_networkx()  # vertex attributes: text, label, embedding
+known = graph.number_of_edges()
+for row in model.suggest_each(k=1).itertuples():
+    if row.probability > 0.1:
+        graph.add_edge(row.source, row.target, suggested=row.probability)
+print(graph.number_of_edges() - known, "edges added")
