@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from vhe.errors import VHEError
     from vhe.estimators import VHE, PairVHE, load_model
     from vhe.evaluation.link import evaluate
+    from vhe.predict.scoring import CosineMethod, Method
 
 __version__ = "0.2.0"
 
 __all__ = [
     "VHE",
+    "CosineMethod",
+    "Method",
     "PairVHE",
     "PairVHEConfig",
     "TextNetwork",
@@ -45,6 +48,8 @@ _MODULES = {
     "load_model": "vhe.estimators",
     "read": "vhe.data.sources",
     "evaluate": "vhe.evaluation.link",
+    "CosineMethod": "vhe.predict.scoring",
+    "Method": "vhe.predict.scoring",
 }
 
 

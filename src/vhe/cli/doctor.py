@@ -7,11 +7,12 @@ import platform
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from vhe import __version__
 from vhe.cli.options import Json
 from vhe.cli.output import diagnostics_to_stderr, print_result, print_status
+from vhe.runtime import plugins
 from vhe.runtime.messages import counted
 
 CORE = (
@@ -34,6 +35,7 @@ def doctor(*, json: Json = False) -> int:
             "memory_gib": _memory(),
             "core": core,
             "extras": _extras(),
+            "extensions": {group: plugins.names(group) for group in get_args(plugins.Group)},
             "torch": None if "torch" in broken else _torch(),
             "data": None if broken else _data(),
         }
@@ -150,6 +152,8 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append((f"extra {name}", missing))
     if not report["extras"]:
         rows.append(("extras", "unknown: vhe runs from source and is not installed"))
+    extensions = [f"{group}: {', '.join(of)}" for group, of in report["extensions"].items() if of]
+    rows.append(("extensions", "; ".join(extensions) or "none"))
     if data := report["data"]:
         rows += [
             ("VHE_DATA_DIR", data["VHE_DATA_DIR"] or "not set"),

@@ -30,7 +30,7 @@ def evaluate(
     source: Source = None,
     /,
     *,
-    method: Annotated[str, Help("methods, such as vhe,pair-vhe,tfidf")] = "vhe",
+    method: Annotated[str, Help("methods, such as vhe,tfidf or mypackage.module:MyMethod")] = "vhe",
     ratio: Annotated[
         str | None, Help("percentages of edges or vertices seen (default: 55)")
     ] = None,

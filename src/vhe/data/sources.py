@@ -1,15 +1,16 @@
 """`read`: a network from a file, a folder or a database, by looking at it.
 
-In this order: a database URL; a folder (CANE's format, tables named vertices and edges, or pages);
-a file by its first bytes (SQLite, Parquet, XML, pickles, which are refused) and its extension; JSON
-by its first record; text without a known extension by its first line.
+In this order: a reader of another package (entry points `vhe.readers`); a database URL; a folder
+(CANE's format, tables named vertices and edges, or pages); a file by its first bytes (SQLite,
+Parquet, XML, pickles, which are refused) and its extension; JSON by its first record; text without
+a known extension by its first line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
@@ -27,6 +28,7 @@ from vhe.data.readers.records import OnDuplicate, OnUnknown, Records, Rules
 from vhe.data.readers.sql import read_sql
 from vhe.data.readers.tables import READABLE
 from vhe.errors import VHEError
+from vhe.runtime import plugins
 from vhe.runtime.messages import shown
 
 BIBLIOGRAPHIES = {".bib": "BibTeX", ".bibtex": "BibTeX", ".ris": "RIS"}
@@ -62,7 +64,8 @@ def read(
         `edges`, or in CANE's format; a bibliography (BibTeX, RIS, CSL-JSON); works of OpenAlex or
         papers of Semantic Scholar; a table (CSV, TSV, JSON, JSONL, Parquet, Excel, OpenDocument);
         GraphML or GEXF; an SQLite file or the URL of a database. Files may be compressed by gzip or
-        zstd; `-` is standard input.
+        zstd; `-` is standard input. Installed packages can add formats (entry points
+        `vhe.readers`).
     edges : str or path, optional
         A table with the columns source and target, or an edge list.
     id, label, source, target, references : str, optional
@@ -107,11 +110,38 @@ def read(
     queries = (vertices_query, edges_query)
     if any(queries) and not _is_database(location):
         raise VHEError("queries need a database: give its URL, such as sqlite:///file.db (--sql).")
+    if (reader := plugins.load("vhe.readers", _kind(location))) is not None:
+        return TextNetwork.from_parts(_read_plugin(reader, location, edges, rules))
     if _is_database(location):
         if edges is not None:
             raise VHEError("edges of a database are read by a query: give --edges-query SQL.")
         return TextNetwork.from_parts(read_sql(_database_url(location), *queries, rules))
     return TextNetwork.from_parts(_read_path(location, edges, rules))
+
+
+def _kind(location: str | PathLike[str]) -> str:
+    """The scheme of a URL, or the extension of a file or folder: the name of a reader."""
+    if isinstance(location, str) and (url := URL.match(location)):
+        return url[0].removesuffix("://").lower()
+    return Path(location).suffix[1:].lower()
+
+
+def _read_plugin(
+    reader: Callable[[str], TextNetwork],
+    location: str | PathLike[str],
+    edges: str | PathLike[str] | None,
+    rules: Rules,
+) -> NetworkParts:
+    kind = _kind(location)
+    _refuse_columns(rules, f"{location} is read by the installed reader of {kind}")
+    network = reader(str(location))
+    if not isinstance(network, TextNetwork):
+        raise VHEError(
+            f"{location}: the installed reader of {kind} returned {type(network).__name__}, not a "
+            "TextNetwork"
+        )
+    parts = NetworkParts(**{f.name: getattr(network, f.name) for f in fields(NetworkParts)})
+    return _with_edges(replace(parts, name=rules.name or parts.name), edges, rules)
 
 
 def _is_database(location: str | PathLike[str]) -> bool:

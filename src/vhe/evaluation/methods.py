@@ -1,14 +1,18 @@
-"""Registry of the methods that can be compared; each is imported on first use."""
+"""Registry of the methods that can be compared; each is imported on first use.
+
+Other packages add methods by entry points (`vhe.methods`), and any class can be named as
+``package.module:Class``.
+"""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from vhe.errors import VHEError
+from vhe.runtime import plugins
 
 if TYPE_CHECKING:
     from vhe.estimators import PairVHE
@@ -44,18 +48,33 @@ METHODS: Mapping[str, str] = {  # "module:class" or "module:factory function"
     "diffused-text": "vhe.baselines.diffused_text:DiffusedText",
 }
 
+CONTRACT = ("fit", "score_indices", "score_matrix")  # what any method must have before its fit
+
 
 def names() -> tuple[str, ...]:
-    """Return the names of all methods."""
-    return tuple(METHODS)
+    """Return the names of all methods, those of other packages last."""
+    return *METHODS, *(name for name in plugins.names("vhe.methods") if name not in METHODS)
 
 
 def check_name(name: str) -> None:
     """Raise `VHEError` for an unknown method; the message names similar ones."""
-    if name not in METHODS:
-        near = difflib.get_close_matches(name.lower(), METHODS, n=3, cutoff=0.7)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(METHODS)}"
+    _maker(name)
+
+
+def _maker(name: str) -> Callable[..., Any]:
+    """Return the class or function that makes a method."""
+    if ":" in name or name in METHODS:
+        maker = plugins.load_object(METHODS.get(name, name))
+    else:
+        maker = plugins.load("vhe.methods", name)
+    if maker is None:
+        known = names()
+        near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.7)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
         raise VHEError(f"unknown method {name!r}: {hint}")
+    if not callable(maker):
+        raise VHEError(f"{name}: {maker!r} is not a class or function that returns a method")
+    return maker
 
 
 def make(name: str, seed: int, **settings: Any) -> Method:
@@ -63,13 +82,11 @@ def make(name: str, seed: int, **settings: Any) -> Method:
 
     Parameters
     ----------
-    name : one of `names`.
+    name : one of `names`, or ``package.module:Class``.
     seed : random seed; ignored by deterministic methods.
     settings : parameters of the method that differ from its defaults.
     """
-    check_name(name)
-    module, _, attribute = METHODS[name].partition(":")
-    maker = getattr(import_module(module), attribute)
+    maker = _maker(name)
     known = inspect.signature(maker).parameters
     common: dict[str, Any] = {}
     if "random_state" in known or any(p.kind is p.VAR_KEYWORD for p in known.values()):
@@ -81,6 +98,9 @@ def make(name: str, seed: int, **settings: Any) -> Method:
 
         settings["weights"] = CANEObjective(**settings["weights"])
     method: Method = maker(**common | settings)
+    missing = [part for part in CONTRACT if not hasattr(method, part)]
+    if missing:
+        raise VHEError(f"{name}: a method must have {', '.join(CONTRACT)}, but lacks {missing[0]}")
     return method
 
 
