@@ -18,7 +18,6 @@ import traceback
 from pathlib import Path
 
 import pyarrow.parquet
-import torch._dynamo
 
 import vhe.estimators
 from vhe.cli import main
@@ -28,7 +27,7 @@ from vhe.errors import VHEError
 from vhe.storage.folder import read_folder
 
 # Each run is a fork of this process, which has already imported what the command needs.
-IMPORTED = (pyarrow.parquet, torch._dynamo, vhe.estimators)
+IMPORTED = (pyarrow.parquet, vhe.estimators)
 STEPS = {"graph": {"max_steps": 16}, "pair": {"steps": 16}}
 CHECKPOINT_MINUTES = ("0", "0.0005", "0.002")
 

@@ -23,6 +23,7 @@ from vhe.graph.contrastive import contrastive_loss
 from vhe.graph.posterior import TRAINING_ITERATIONS
 from vhe.graph.prior import GraphPrior
 from vhe.graph.validation import ranking_auc
+from vhe.runtime.adam import Adam
 from vhe.runtime.loop import load_optimisers, optimiser_tensors
 from vhe.text.codes import TextCodes
 
@@ -57,9 +58,7 @@ class GraphTrainer:
         self.codes, self.prior, self.validation = codes, prior, validation
         step_links = min(config.step_links, max(1, len(prior.links) // 3))
         self.batches = LinkBatches(prior.links, step_links, seed)
-        self.optimiser = torch.optim.Adam(
-            [self.words, self.log_scale], lr=config.learning_rate, fused=True
-        )
+        self.optimiser = Adam(([self.words, self.log_scale], config.learning_rate))
         self._outside: tuple[Tensor, Tensor] | None = None
         if len(codes) > WHOLE_GRAPH:
             with torch.no_grad():
@@ -72,7 +71,7 @@ class GraphTrainer:
         codes = self.means(vertices, masked)
         links = torch.from_numpy(rows.reshape(-1, 2)).to(codes.device)
         loss = contrastive_loss(codes, links, self.log_scale.exp())
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         if bool(loss.isfinite()):
             loss.backward()
             self.optimiser.step()

@@ -37,6 +37,7 @@ from vhe.graph.model import NEIGHBOURS
 from vhe.pair.decoder import GaussianDecoder, pool, pool_corpus
 from vhe.pair.embedding import Vectors, Vertices, local_embedding
 from vhe.pair.model import PairModel, PairVAE, TextPairs, in_parts, joined, known_links
+from vhe.runtime.adam import Adam
 from vhe.runtime.arrays import unit_rows
 
 InductiveMethod = Literal["fast", "paper"]
@@ -191,7 +192,7 @@ def _optimise(model: PairVAE, texts: Corpus, pairs: Pairs, start: Vectors, seed:
     bound = Bound(model, batch)
     fitted = model.structure.weight.detach()[joined(batch, "j")]
     h = nn.Parameter(torch.from_numpy(start).to(device))
-    optimiser = torch.optim.Adam([h], lr=RATE)
+    optimiser = Adam(([h], RATE))
     for _ in range(STEPS):
         optimiser.zero_grad()
         # the same noise in every step, so that one fixed function is maximised

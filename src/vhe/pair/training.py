@@ -23,6 +23,7 @@ from vhe.graph.validation import ranking_auc
 from vhe.pair.embedding import embedding_of
 from vhe.pair.model import PairModel, TextPairs, in_parts, known_links
 from vhe.runtime import process_group
+from vhe.runtime.adam import Adam
 from vhe.runtime.device import retain_memory
 from vhe.runtime.files import physical_memory
 from vhe.runtime.loop import (
@@ -132,7 +133,7 @@ class PairTrainer:
         With several processes both are means over the pairs of all of them.
         """
         for optimiser in self.optimisers:
-            optimiser.zero_grad(set_to_none=True)
+            optimiser.zero_grad()
         rows, share = shared_rows(self.corpus.lengths[pairs.i] * self.corpus.lengths[pairs.j])
         own_stream = (process_group.rank(),) if process_group.rank() else ()
         device = self.model.words.weight.device
@@ -225,20 +226,19 @@ def shared_rows(work: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
     return rows, len(rows) / len(work)
 
 
-def _optimisers(model: PairModel) -> list[torch.optim.Optimizer]:
+def _optimisers(model: PairModel) -> list[Adam | torch.optim.SparseAdam]:
     """Adam with one rate for the words, the layers and the structure table each.
 
     A table with sparse gradients has torch's sparse form of Adam.
     """
     config, words, table = model.config, model.words.weight, model.structure.weight
     layers = [p for p in model.parameters() if p is not words and p is not table]
-    groups: list[dict[str, object]] = [
-        {"params": [words]},
-        {"params": layers, "lr": config.learning_rate * model.layer_pace},
+    groups: list[tuple[list[Tensor], float]] = [
+        ([words], config.learning_rate),
+        (list(layers), config.learning_rate * model.layer_pace),
     ]
-    sparse: list[torch.optim.Optimizer] = []
     if table.requires_grad and model.structure.sparse:
-        sparse = [torch.optim.SparseAdam([table], lr=config.structure_rate)]
-    elif table.requires_grad:
-        groups.append({"params": [table], "lr": config.structure_rate})
-    return [torch.optim.Adam(groups, lr=config.learning_rate, fused=True), *sparse]
+        return [Adam(*groups), torch.optim.SparseAdam([table], lr=config.structure_rate)]
+    if table.requires_grad:
+        groups.append(([table], config.structure_rate))
+    return [Adam(*groups)]

@@ -13,14 +13,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
+from torch.optim import SparseAdam
 
 from vhe.errors import VHEError
 from vhe.runtime import process_group
+from vhe.runtime.adam import Adam
 
 INTERRUPTED = "interrupted"
 
@@ -176,7 +177,7 @@ class TrainingLoop:
         return "" if score is None else f"validation AUC {100 * score:.1f} %"
 
 
-def optimiser_tensors(optimisers: Sequence[Optimizer]) -> dict[str, Tensor]:
+def optimiser_tensors(optimisers: Sequence[Adam | SparseAdam]) -> dict[str, Tensor]:
     """The state of some optimisers, by the numbers of optimiser and parameter."""
     return {
         f"{number}.{parameter}.{name}": torch.as_tensor(value)
@@ -186,12 +187,14 @@ def optimiser_tensors(optimisers: Sequence[Optimizer]) -> dict[str, Tensor]:
     }
 
 
-def load_optimisers(optimisers: Sequence[Optimizer], tensors: dict[str, Tensor]) -> None:
+def load_optimisers(optimisers: Sequence[Adam | SparseAdam], tensors: dict[str, Tensor]) -> None:
     """Set the state of some optimisers to what `optimiser_tensors` returned."""
-    states = [optimiser.state_dict() | {"state": {}} for optimiser in optimisers]
+    states: list[dict[str, Any]] = [
+        optimiser.state_dict() | {"state": {}} for optimiser in optimisers
+    ]
     for key, value in tensors.items():
         number, parameter, name = key.split(".")
-        plain = name == "step" and isinstance(optimisers[int(number)], torch.optim.SparseAdam)
+        plain = name == "step" and isinstance(optimisers[int(number)], SparseAdam)
         values = states[int(number)]["state"].setdefault(int(parameter), {})
         values[name] = int(value) if plain else value
     for optimiser, state in zip(optimisers, states, strict=True):
