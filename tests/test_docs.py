@@ -192,8 +192,9 @@ def check_command(words: list[str], run: bool) -> None:
 
 
 def check_route(address: str) -> None:
-    source = (ROOT / "src/vhe/web/app.py").read_text()
-    routes = re.findall(r'"(/api/[^"]*)"', source)
+    sources = [path.read_text() for path in (ROOT / "src/vhe/web").glob("*routes.py")]
+    found = re.findall(r'routes\.\w+\(\s*"([^"]*)"', "".join(sources))
+    routes = [f"/api{route}" for route in found]
     path = re.sub(r"^https?://[^/]*|\?.*", "", address)
     patterns = [re.sub(r"\{[^}]*\}", r"[^/]+", route) for route in routes]
     assert any(re.fullmatch(pattern, path) for pattern in patterns), f"{path} is not a route"

@@ -20,6 +20,8 @@ fastapi = pytest.importorskip("fastapi", reason="needs the extra web")
 from vhe.web.app import make_app  # noqa: E402
 from vhe.web.explorer import Explorer  # noqa: E402
 from vhe.web.server import LOOPBACK, TimeoutProtocol, bind, server  # noqa: E402
+from vhe.web.service import Service  # noqa: E402
+from vhe.web.snapshot import Snapshot  # noqa: E402
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
@@ -60,14 +62,21 @@ Serving = Callable[..., contextlib.AbstractContextManager[Site]]
 
 @pytest.fixture(scope="session")
 def serving() -> Serving:
-    """A context manager that serves an explorer at a free port."""
+    """A context manager that serves an explorer, or a service, at a free port."""
 
     @contextlib.contextmanager
     def run(
-        explorer: Explorer, protocol: type[TimeoutProtocol] = TimeoutProtocol, **settings: Any
+        served: Explorer | Service,
+        protocol: type[TimeoutProtocol] = TimeoutProtocol,
+        **settings: Any,
     ) -> Iterator:
+        service = served
+        if isinstance(served, Explorer):
+            service = Service(Snapshot(served))
+        else:
+            service.start()
         bound = bind("127.0.0.1", 0)
-        running = server(make_app(explorer, **{"hosts": LOOPBACK, **settings}), protocol)
+        running = server(make_app(service, **{"hosts": LOOPBACK, **settings}), protocol)
         thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
         thread.start()
         while not running.started:
@@ -77,6 +86,7 @@ def serving() -> Serving:
         finally:
             running.should_exit = True
             thread.join(10)
+            service.close()
             assert not thread.is_alive()
 
     return run

@@ -16,13 +16,19 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from vhe.errors import VHEError
-from vhe.web.app import MAX_TEXT, STATIC_FILES, AnswerCache, make_app
+from vhe.web.app import STATIC_FILES, make_app
 from vhe.web.explorer import Explorer
 from vhe.web.guard import MAX_BODY_BYTES, MAX_FAILURES
+from vhe.web.routes import MAX_TEXT
+from vhe.web.service import Service
+from vhe.web.snapshot import Snapshot
+from vhe.web.worker import AnswerCache
 
 
 def test_the_network_and_its_vertices(site, explorer: Explorer) -> None:
-    assert site.get("/api") == (200, explorer.summary())
+    status, about = site.get("/api")
+    assert status == 200
+    assert about.items() >= explorer.summary().items()
     assert site.get("/api/vertices/3") == (200, json.loads(json.dumps(explorer.vertex(3))))
     assert site.get("/api/vertices?id=v3")[1]["number"] == 3
     assert site.get("/api/vertices?q=t1w2&limit=2")[1]["vertices"][0]["number"] >= 0
@@ -162,7 +168,7 @@ def test_the_api_page_describes_every_route(site) -> None:
     page = site.raw("GET", "/docs")[2].decode()
     for path in described["paths"]:
         assert path in page
-    assert len(described["paths"]) == 7
+    assert len(described["paths"]) >= 14
 
 
 TOKEN = "päss word& of 21 letters"
@@ -211,7 +217,7 @@ def test_no_redirect_to_another_host(explorer: Explorer, serving, path: str) -> 
 
 def test_a_short_token_is_rejected(explorer: Explorer) -> None:
     with pytest.raises(VHEError, match="15 characters; give a random string of at least 16"):
-        make_app(explorer, token="x" * 15)
+        make_app(Service(Snapshot(explorer)), token="x" * 15)
 
 
 def test_wrong_tokens_are_limited(
@@ -252,7 +258,7 @@ def slow(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace
 
     changed = copy.copy(explorer)
     monkeypatch.setattr(changed, "pair", pair, raising=False)
-    monkeypatch.setattr("vhe.web.app.MAX_PENDING", 4)
+    monkeypatch.setattr("vhe.web.worker.MAX_PENDING", 4)
     return SimpleNamespace(explorer=changed, calls=calls, finish=finish)
 
 

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 from cyclopts.types import PositiveInt
 
 from vhe.cli.options import Help, Json, ModelFolder, Raw, Threads, using_threads
-from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, spreadsheet_cells
+from vhe.cli.output import diagnostics_to_stderr, print_json, print_status
 from vhe.cli.paths import check_writable
 from vhe.cli.source import read_model
 from vhe.errors import VHEError
+from vhe.runtime.messages import spreadsheet_cells
 
 
 def embed(

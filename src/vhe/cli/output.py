@@ -127,22 +127,6 @@ def make_table(
     return table
 
 
-def spreadsheet_cells(values: Sequence[Any]) -> list[Any]:
-    """Prefix texts that a spreadsheet would run as formulas with an apostrophe.
-
-    Numbers stay numbers. A carriage return becomes a line feed, since it would end the row.
-    """
-    return [_spreadsheet_cell(value) if isinstance(value, str) else value for value in values]
-
-
-def _spreadsheet_cell(text: str) -> str:
-    with contextlib.suppress(ValueError):
-        if math.isfinite(float(text)):
-            return text
-    formula = text.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return ("'" + text if formula else text).replace("\r", "\n")
-
-
 def _plain(value: Any) -> Any:
     """Convert a value, NumPy's included, to the types of JSON."""
     if isinstance(value, dict):

@@ -1,12 +1,13 @@
 """`vhe serve`: a web application and an HTTP interface for a model."""
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts.types import NonNegativeInt
 
 from vhe.cli.options import Help, ModelFolder
 from vhe.cli.output import diagnostics_to_stderr, print_status
-from vhe.cli.source import read_model
+from vhe.cli.source import check_is_model
 from vhe.errors import VHEError
 
 
@@ -20,13 +21,20 @@ def serve(
         str | None,
         Help("access token, required for other hosts; or set VHE_TOKEN", env_var="VHE_TOKEN"),
     ] = None,
-    seed: Annotated[NonNegativeInt, Help("random seed of the map layout")] = 0,
+    state: Annotated[
+        Path | None,
+        Help("file of decisions on suggestions (default: MODEL.decisions.sqlite)", metavar="FILE"),
+    ] = None,
+    seed: Annotated[
+        NonNegativeInt | None, Help("random seed of the map layout (default: of the stored map)")
+    ] = None,
 ) -> None:
     """Explore a model in a browser or over HTTP.
 
-    The page shows the map, suggested links and their word attributions, and
-    embeds new texts. The server binds to localhost by default and makes no
-    external requests. Press Ctrl-C to stop it.
+    The page shows the map, suggested links and their word attributions, embeds
+    new texts, and saves what you decide on suggestions. The map is computed once,
+    in the background, and stored in the model folder. The server binds to
+    localhost by default and makes no external requests. Press Ctrl-C to stop it.
     """
     try:
         import fastapi  # noqa: F401
@@ -50,21 +58,23 @@ def serve(
             f"--host {host}: reachable from other machines; set an access token with --token TOKEN"
         )
     with server.bind(host, port) as bound, diagnostics_to_stderr(json=False):
-        fitted = read_model(model)
+        check_is_model(model)
         from vhe.runtime.device import using_threads
         from vhe.web.app import make_app
-        from vhe.web.explorer import Explorer
-        from vhe.web.map_files import map_coordinates
+        from vhe.web.start import start_service
 
-        explorer = Explorer(fitted, map_coordinates(fitted, seed))
-        explorer.warm_up()
-        app = make_app(explorer, token=token, hosts=server.LOOPBACK | {host} if loopback else None)
+        service = start_service(model, state=state, seed=seed, note=print_status)
+        hosts = server.LOOPBACK | {host} if loopback else None
+        app = make_app(service, token=token, hosts=hosts)
         shown = f"[{host}]" if ":" in host else host
         query = f"?token={quote(token, safe='')}" if token else ""
         bound.listen()  # requests that arrive before the loop runs wait in the backlog
         print_status(f"http://{shown}:{bound.getsockname()[1]}/{query}  (Ctrl-C to stop)")
         try:
             with using_threads(1):  # requests are small: more threads would only add overhead
+                service.start()
                 server.serve(app, bound)
         except KeyboardInterrupt:
             print_status("stopped")
+        finally:
+            service.close()

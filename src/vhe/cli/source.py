@@ -117,15 +117,20 @@ def _can_be_read(source: str) -> bool:
     return source in STDIN or "://" in source or Path(source).exists()
 
 
+def check_is_model(folder: Path) -> None:
+    """Refuse a model folder that does not exist."""
+    from vhe.storage.folder import restore_interrupted_write
+
+    if not restore_interrupted_write(folder).is_dir():
+        raise VHEError(f"{folder}: no such model folder; create it: vhe fit SOURCE --out {folder}")
+
+
 def read_model(folder: Path) -> FittedModel:
     """Load a model folder written by `vhe fit`.
 
     A graph model is loaded without torch, whose import takes longer than most answers.
     """
-    from vhe.storage.folder import restore_interrupted_write
-
-    if not restore_interrupted_write(folder).is_dir():
-        raise VHEError(f"{folder}: no such model folder; create it: vhe fit SOURCE --out {folder}")
+    check_is_model(folder)
     from vhe.fitted import open_model
 
     if (model := open_model(folder)) is not None:

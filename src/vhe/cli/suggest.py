@@ -17,13 +17,12 @@ from vhe.cli.output import (
     print_lines,
     print_result,
     print_table,
-    spreadsheet_cells,
     to_json,
 )
 from vhe.cli.paths import check_writable
 from vhe.cli.source import ids_by_name, read_model
 from vhe.errors import VHEError
-from vhe.runtime.messages import counted, shortened
+from vhe.runtime.messages import counted, markdown_code, shortened, spreadsheet_cells
 
 if TYPE_CHECKING:
     import pandas
@@ -153,7 +152,8 @@ def _text(columns: dict[str, list[Any]], format: Format | None, raw: bool) -> st
         return to_json(_document(columns, None)) + "\n"
     if format == "markdown":
         return "".join(
-            f"- [ ] {_code(row['source'])} and {_code(row['target'])}: {row['probability']:.3f}"
+            f"- [ ] {' and '.join(markdown_code(row[end]) for end in ENDS)}: "
+            f"{row['probability']:.3f}"
             f"{' (nearly the same text)' if row.get('duplicate') else ''}\n"
             for row in _rows(columns)
         )
@@ -163,11 +163,6 @@ def _text(columns: dict[str, list[Any]], format: Format | None, raw: bool) -> st
     cells = columns if raw else {k: spreadsheet_cells(v) for k, v in columns.items()}
     writer.writerows(zip(*cells.values(), strict=True))
     return text.getvalue()
-
-
-def _code(vertex: object) -> str:
-    """Return an id as code in Markdown, in which no character has a meaning."""
-    return "`" + " ".join(str(vertex).replace("`", "'").split()) + "`"
 
 
 def _write(out: Path, columns: dict[str, list[Any]], format: Format | None, raw: bool) -> None:

@@ -123,6 +123,9 @@ class TextNetwork:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __contains__(self, vertex_id: Hashable) -> bool:
+        return vertex_id in self._positions
+
     def __repr__(self) -> str:
         size = f"{counted(len(self), 'vertex', 'vertices')}, {counted(len(self.links), 'link')}"
         if self.labels is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import math
+from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Any
 
 # Control characters become visible symbols: ␀ to ␟, ␡, and � for those of ISO 6429 (C1).
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"}
@@ -45,3 +48,24 @@ def shown(value: object) -> str:
 def listed(names: Iterable[str]) -> str:
     """Return quoted names separated by commas, at most 20 names and 200 characters."""
     return shortened(", ".join(map(shown, islice(names, 20))) or "none", 200)
+
+
+def spreadsheet_cells(values: Sequence[Any]) -> list[Any]:
+    """Prefix texts that a spreadsheet would run as formulas with an apostrophe.
+
+    Numbers stay numbers. A carriage return becomes a line feed, since it would end the row.
+    """
+    return [_spreadsheet_cell(value) if isinstance(value, str) else value for value in values]
+
+
+def _spreadsheet_cell(text: str) -> str:
+    with contextlib.suppress(ValueError):
+        if math.isfinite(float(text)):
+            return text
+    formula = text.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return ("'" + text if formula else text).replace("\r", "\n")
+
+
+def markdown_code(value: object) -> str:
+    """Return a value as code in Markdown, in which no character has a meaning."""
+    return "`" + " ".join(str(value).replace("`", "'").split()) + "`"

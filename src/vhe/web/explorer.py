@@ -5,12 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order
 
 from vhe.data.text import tokenize
 from vhe.errors import VHEError
+from vhe.predict.candidates import DUPLICATE, text_cosines
 from vhe.runtime.arrays import unit_rows
 from vhe.web.map_data import first_words, grouped_labels, map_data
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from vhe.fitted import FittedModel
 
 Answer = dict[str, Any]
+Decided = tuple[tuple[int, str], ...]
 
 MAX_MATCHES = 10_000  # vertex numbers in the answer to a search
 NEIGHBOURS = 10  # vertices whose positions determine that of a new text
@@ -43,7 +48,7 @@ class Explorer:
     """
 
     def __init__(self, model: FittedModel, coordinates: np.ndarray) -> None:
-        self.model, self.network = model, model.network_
+        self.model, self.network, self.coordinates = model, model.network_, coordinates
         self.uncertainty = model.embedding_std_.mean(axis=1)  # (n,)
         self._unit = unit_rows(model.embedding_)  # (n, d)
         ids, texts = self.network.ids, self.network.texts
@@ -57,10 +62,15 @@ class Explorer:
         ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
         first = np.searchsorted(ends[:, 0], np.arange(len(ids) + 1))
         self._links = [ends[a:b, 1] for a, b in itertools.pairwise(first)]
-        self.map: Answer = map_data(
-            self.network, coordinates, texts, grouped_labels(self.network.labels)
-        ) | {"name": self.network.name, "uncertainty": np.round(self.uncertainty, 4).tolist()}
-        self._positions = np.array([self.map["x"], self.map["y"]], dtype=float).T  # (n, 2)
+
+    @cached_property
+    def map(self) -> Answer:
+        """All vertices with their positions, labels and links."""
+        labels = grouped_labels(self.network.labels)
+        return map_data(self.network, self.coordinates, self.network.texts, labels) | {
+            "name": self.network.name,
+            "uncertainty": np.round(self.uncertainty, 4).tolist(),
+        }
 
     def warm_up(self) -> None:
         """Run each kind of request once, so that the first user does not wait for lazy set-up."""
@@ -122,14 +132,85 @@ class Explorer:
             "vertices": [self._entry(k) for k in numbers[:limit]],
         }
 
-    def suggestions(self, number: int, k: int) -> Answer:
-        """The most probable missing links of a vertex, best first."""
+    def links(self, number: int, offset: int, limit: int) -> Answer:
+        """The links of a vertex, by number."""
         self._check(number)
-        links = [
-            self._entry(self.network.index(found.id)) | {"probability": found.probability}
-            for found in self.model.suggest_links(self.network.ids[number], k)
-        ]
-        return self._entry(number) | {"links": links}
+        found = self._links[number]
+        part = found[offset : offset + limit].tolist()
+        links = [self._entry(j) for j in part]
+        return self._entry(number) | {"total": len(found), "links": links}
+
+    def embedding(self, number: int) -> Answer:
+        """The embedding of a vertex, and its standard deviation."""
+        self._check(number)
+        mean, std = self.model.embed(self.network.ids[number], return_std=True)
+        return self._entry(number) | {"embedding": mean.tolist(), "std": std.tolist()}
+
+    def nearest(self, number: int, k: int) -> Answer:
+        """The vertices with the nearest embeddings, linked or not."""
+        self._check(number)
+        cosines = self._unit @ self._unit[number]
+        order = np.argsort(-cosines, kind="stable")[: k + 1].tolist()
+        near = [self._entry(j) | {"similarity": float(cosines[j])} for j in order if j != number]
+        return self._entry(number) | {"nearest": near[:k]}
+
+    def path(self, source: int, target: int) -> Answer:
+        """A shortest path between two vertices."""
+        self._check(source)
+        self._check(target)
+        ends = {"source": self._entry(source), "target": self._entry(target)}
+        _, previous = breadth_first_order(self._adjacency, source)
+        path = [target]
+        while path[-1] != source and previous[path[-1]] >= 0:
+            path.append(int(previous[path[-1]]))
+        if path[-1] != source:
+            return ends | {"length": None, "vertices": []}
+        vertices = [self._entry(j) for j in reversed(path)]
+        return ends | {"length": len(path) - 1, "vertices": vertices}
+
+    @cached_property
+    def _adjacency(self) -> sparse.csr_array:
+        i, j = np.concatenate([self.network.links, self.network.links[:, ::-1]]).T
+        return sparse.csr_array((np.ones(len(i)), (i, j)), shape=(len(self), len(self)))
+
+    def suggestions(self, number: int, k: int, decided: Decided = ()) -> Answer:
+        """The most probable missing links of a vertex, best first, without rejected ones.
+
+        ``decided`` are the numbers and states of the pairs of this vertex that were reviewed.
+        """
+        self._check(number)
+        states = dict(decided)
+        count = k + list(states.values()).count("rejected")
+        links = []
+        for found in self.model.suggest_links(self.network.ids[number], count):
+            j = self.network.index(found.id)
+            state = states.get(j, "open")
+            if state != "rejected":
+                links.append(self._entry(j) | {"probability": found.probability, "state": state})
+        return self._entry(number) | {"links": links[:k]}
+
+    def probability(self, source: int, target: int) -> float:
+        """The probability of a link, as in suggestions."""
+        self._check(source)
+        self._check(target)
+        ends = np.array([source]), np.array([target])
+        return float(self.model.probability_indices(*ends, balanced=False)[0])
+
+    def duplicates(self, pairs: np.ndarray) -> np.ndarray:
+        """Which pairs (m, 2) have nearly the same text: (m,)."""
+        near: np.ndarray = text_cosines(self.model._rows.words, pairs) >= DUPLICATE
+        return near
+
+    def labelled(self, label: str) -> np.ndarray:
+        """Which vertices have a label, as printed: (n,)."""
+        labels = self.network.labels or (None,) * len(self)
+        return np.array([x is not None and str(x) == label for x in labels])
+
+    def suggested_link(self, found: Answer) -> Answer:
+        """An item of `Review.select` with its vertices."""
+        source, target = (self._entry(number) for number in found["pair"])
+        rest = {name: value for name, value in found.items() if name != "pair"}
+        return {"source": source, "target": target} | rest
 
     def pair(self, source: int, target: int) -> Answer:
         """The probability of a link, the parts of its log odds, and the words of both texts."""
@@ -162,7 +243,8 @@ class Explorer:
         cosines = self._unit @ unit_rows(mean)[0]
         near = np.argsort(-cosines, kind="stable")[:NEIGHBOURS]
         weights = np.exp(SHARPNESS * (cosines[near] - cosines.max()))
-        x, y = weights @ self._positions[near] / weights.sum()
+        positions = np.array([self.map["x"], self.map["y"]], dtype=float)[:, near]  # (2, k)
+        x, y = positions @ weights / weights.sum()
         scores = self.model.score_texts([text])[0]
         best = np.argsort(-scores, kind="stable")[:k]
         probabilities = self.model.probability(scores[best], balanced=False)

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
@@ -126,8 +126,10 @@ class Guard:
             )
         if scope["path"].startswith("//"):  # a redirect to it would lead to another host
             return error_response(404, "Not found.")
-        if scope["path"].startswith("/api") and headers.get("sec-fetch-site") == "cross-site":
+        if _of_other_site(scope, headers):
             return error_response(403, "Requests by pages of other sites are not allowed.")
+        if scope["method"] in ("POST", "PUT", "PATCH") and not _is_json(headers):
+            return error_response(415, "The request body must be application/json.")
         if self.digest is not None and (response := self._authorise(scope, headers)):
             return response
         length = headers.get("content-length", "0")
@@ -170,6 +172,27 @@ class Guard:
             "Authorization: Bearer TOKEN.",
             {"www-authenticate": "Bearer"},
         )
+
+
+def _of_other_site(scope: Scope, headers: dict[str, str]) -> bool:
+    """Whether a browser sends a request for a page of another site.
+
+    Pages of other ports of this machine are of the same site. They may read nothing either, but
+    their requests must not change anything.
+    """
+    site = headers.get("sec-fetch-site", "none")
+    if scope["method"] in ("GET", "HEAD"):
+        return site == "cross-site" and "/api" in scope["path"]
+    origin = headers.get("origin")
+    other = (
+        origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    )
+    return other or site not in ("same-origin", "none")
+
+
+def _is_json(headers: dict[str, str]) -> bool:
+    media_type = headers.get("content-type", "application/json").partition(";")[0]
+    return media_type.strip().lower() == "application/json"
 
 
 async def _discard(receive: Receive, message: Message) -> None:
