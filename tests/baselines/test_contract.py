@@ -1,5 +1,7 @@
 """The contract of VHE and the baselines; a new method joins by one line in METHODS."""
 
+from zlib import crc32
+
 import numpy as np
 import pytest
 
@@ -8,12 +10,15 @@ from vhe.baselines.cene import CENE
 from vhe.baselines.deepwalk import DeepWalk
 from vhe.baselines.diffused_text import DiffusedText
 from vhe.baselines.dmte import DMTE
+from vhe.baselines.gnn import GraphNetworkLinks
 from vhe.baselines.line import LINE
 from vhe.baselines.matrices import lsa, normalised_adjacency
 from vhe.baselines.mmb import MMB
 from vhe.baselines.naive_vae import NaiveVAE
 from vhe.baselines.node2vec import Node2Vec
+from vhe.baselines.node2vec_text import Node2VecText
 from vhe.baselines.pwa import PWA, ControlledPWA
+from vhe.baselines.sentences import SentenceVectors
 from vhe.baselines.tadw import TADW
 from vhe.baselines.tfidf import TFIDF, tfidf_rows
 from vhe.baselines.unseen import CANEMLP, CANEText
@@ -37,6 +42,18 @@ SMALL = {  # settings with which the neural text baselines learn in a moment
     "contexts": 2,
 }
 
+SMALL_GNN = {"width": 16, "learning_rate": 0.01, "max_steps": 40}
+
+
+def encoder(texts: list[str]) -> np.ndarray:
+    """Stands for a pretrained encoder: the counts of groups of words."""
+    rows = np.zeros((len(texts), 257), dtype=np.float32)
+    for row, text in zip(rows, texts, strict=True):
+        for word in text.split():
+            row[crc32(word.encode()) % 257] += 1
+    return rows
+
+
 SHORT_WALKS = {"dimensions": 8, "walks": 10, "length": 10, "window": 3}
 
 METHODS = {  # each makes a fresh method with a fixed seed
@@ -58,11 +75,19 @@ METHODS = {  # each makes a fresh method with a fixed seed
     "tadw": lambda: TADW(dimensions=8),
     "vgae": lambda: VGAE(epochs=30, learning_rate=0.05),
     "vgae, tfidf": lambda: VGAE(features="tfidf", epochs=30, learning_rate=0.05),
+    "gcn": lambda: GraphNetworkLinks(layer="gcn", head="mlp", features="lsa", **SMALL_GNN),
+    "sage, common neighbours": lambda: GraphNetworkLinks(
+        layer="sage", head="ncn", features="sentences", encoder=encoder, **SMALL_GNN
+    ),
+    "sentences": lambda: SentenceVectors(encoder=encoder),
+    "node2vec_text": lambda: Node2VecText(
+        dimensions=8, structure=Node2Vec(**SHORT_WALKS, p=1, q=1)
+    ),
     "naive_vae": lambda: NaiveVAE(
         dimensions=8, epochs=10, structure=Node2Vec(**SHORT_WALKS, p=1, q=1)
     ),
 }
-WITH_GENSIM = {"deepwalk", "node2vec", "naive_vae"}
+WITH_GENSIM = {"deepwalk", "node2vec", "naive_vae", "node2vec_text"}
 TOPICS = ["cats purr and sleep all day", "graphs have vertices and edges", "rain falls on the sea"]
 
 

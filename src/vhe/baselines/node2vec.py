@@ -15,15 +15,12 @@ import numpy as np
 
 from vhe.baselines.deepwalk import DeepWalk
 from vhe.baselines.matrices import centred
+from vhe.baselines.validation import Validation
 from vhe.baselines.walks import Walker
 from vhe.data.network import TextNetwork
-from vhe.data.splits import NonNeighbourSampler, validation_links
 from vhe.predict.scoring import CosineMethod
 
 GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
-VALIDATION = 0.1  # fraction of the training links on which p and q are chosen
-MAX_VALIDATION_LINKS = 1000
-VALIDATION_NEGATIVES = 20  # unlinked pairs per validation link
 
 
 @dataclass(kw_only=True)
@@ -69,23 +66,16 @@ class Node2Vec(DeepWalk):
 
     def _choose(self, network: TextNetwork) -> tuple[float, float]:
         """The p and q with the highest AUC on validation links; 1 if there are none."""
-        training, validation = validation_links(
-            network.links, VALIDATION, self.random_state, MAX_VALIDATION_LINKS
-        )
-        sampler = NonNeighbourSampler(network.links, len(network))
-        validation = validation[sampler.count[validation[:, 0]] > 0]
-        if not len(validation):
+        validation = Validation(network, self.random_state)
+        if not validation:
             return self.p or 1.0, self.q or 1.0
-        source, target = np.repeat(validation, VALIDATION_NEGATIVES, axis=0).T
-        negative = sampler.draw(source, np.random.default_rng([self.random_state, 1]))
-        walker = Walker(training, len(network))
+        walker = Walker(validation.training, len(network))
         walks, length = max(self.walks // 5, 1), max(self.length // 2, 2)
 
         def auc(p: float, q: float) -> float:
             trial = CosineMethod()
             trial.embedding_ = self._embed(walker, walks, length, p, q)
-            margin = trial.score_indices(source, target) - trial.score_indices(source, negative)
-            return float((np.sign(margin) + 1).mean() / 2)
+            return validation.auc(trial.score_indices)
 
         p, q = self.p or 1.0, self.q
         if q is None:

@@ -22,6 +22,7 @@ METHODS: Mapping[str, str] = {  # "module:class" or "module:factory function"
     "vhe": "vhe.estimators:VHE",
     "pair-vhe": "vhe.estimators:PairVHE",
     "pair-vhe-paper": "vhe.evaluation.methods:paper_pair_vhe",
+    "pair-vhe-paper-untrained": "vhe.evaluation.methods:untrained_paper_pair_vhe",
     "vhe-texts": "vhe.baselines.unseen:VHEOfAllTexts",
     "pwa": "vhe.baselines.pwa:PWA",
     "pwa-controlled": "vhe.baselines.pwa:ControlledPWA",
@@ -42,6 +43,16 @@ METHODS: Mapping[str, str] = {  # "module:class" or "module:factory function"
     "wane-mlp": "vhe.baselines.unseen:WANEMLP",
     "pwa-text": "vhe.baselines.unseen:PWAText",
     "pwa-mlp": "vhe.baselines.unseen:PWAMLP",
+    "gcn-mlp": "vhe.baselines.gnn:gcn_mlp",
+    "gcn-ncn": "vhe.baselines.gnn:gcn_ncn",
+    "sage-mlp": "vhe.baselines.gnn:sage_mlp",
+    "sage-ncn": "vhe.baselines.gnn:sage_ncn",
+    "gcn-mlp-sentences": "vhe.baselines.gnn:gcn_mlp_sentences",
+    "gcn-ncn-sentences": "vhe.baselines.gnn:gcn_ncn_sentences",
+    "sage-mlp-sentences": "vhe.baselines.gnn:sage_mlp_sentences",
+    "sage-ncn-sentences": "vhe.baselines.gnn:sage_ncn_sentences",
+    "node2vec-text": "vhe.baselines.node2vec_text:Node2VecText",
+    "sentences": "vhe.baselines.sentences:SentenceVectors",
     "adamic-adar": "vhe.baselines.heuristics:AdamicAdar",
     "katz": "vhe.baselines.heuristics:Katz",
     "tfidf": "vhe.baselines.tfidf:TFIDF",
@@ -111,3 +122,8 @@ def paper_pair_vhe(*, random_state: int, **settings: Any) -> PairVHE:
 
     config = PairVHEConfig.paper().replace(**settings)
     return PairVHE.from_config(config, random_state=random_state).set_params(verbose=False)
+
+
+def untrained_paper_pair_vhe(*, random_state: int, **settings: Any) -> PairVHE:
+    """Return `PairVHE` with the paper's settings and without any training step."""
+    return paper_pair_vhe(random_state=random_state, **{"steps": 0, "epochs": 0.0} | settings)
