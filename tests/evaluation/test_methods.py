@@ -16,7 +16,7 @@ def test_every_listed_method_can_be_made(name: str) -> None:
     for part in ("fit", "score_indices", "score_matrix"):
         assert callable(getattr(method, part))
     seeded = getattr(method, "contextual", method)  # the baseline inside a text-only form
-    assert name in ("tfidf", "adamic-adar", "katz") or seeded.random_state == 3
+    assert name in ("tfidf", "sentences", "adamic-adar", "katz") or seeded.random_state == 3
     assert not getattr(method, "verbose", False)
 
 

@@ -39,7 +39,7 @@ class GraphNetworkLinks:
     layer : ``gcn`` or ``sage``.
     head : ``mlp`` (product of both embeddings) or ``ncn`` (also the common neighbours).
     features : ``lsa`` of TF-IDF, or ``sentences``, vectors of a pretrained encoder.
-    width : dimension of both layers and of the head.
+    width : dimension of both layers.
     dropout : of the hidden layer and of the head.
     learning_rate, weight_decay : of AdamW.
     masked : fraction of the training links in a batch, at most 1,024 links.
@@ -58,11 +58,11 @@ class GraphNetworkLinks:
     layer: Layer
     head: Head
     features: Literal["lsa", "sentences"]
-    width: int = 128
-    dropout: float = 0.5
+    width: int = 256
+    dropout: float = 0.3
     learning_rate: float = 3e-3
-    weight_decay: float = 0.0
-    masked: float = 0.2
+    weight_decay: float = 0.01
+    masked: float = 0.4
     max_steps: int = 400
     validate_every: int = 10
     patience: int = 8

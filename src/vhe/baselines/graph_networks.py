@@ -17,6 +17,7 @@ from vhe.predict.pair_features import adjacency_matrix
 
 Layer = Literal["gcn", "sage"]
 Head = Literal["mlp", "ncn"]
+HEAD_WIDTH = 64  # hidden units of the head, which runs once per pair
 
 
 class TwoLayers(nn.Module):
@@ -62,9 +63,9 @@ class PairHead(nn.Module):
     def __init__(self, head: Head, width: int, dropout: float) -> None:
         super().__init__()
         self.dropout = dropout
-        self.product = nn.Linear(width, width)
-        self.common = nn.Linear(width, width, bias=False) if head == "ncn" else None
-        self.output = nn.Linear(width, 1)
+        self.product = nn.Linear(width, HEAD_WIDTH)
+        self.common = nn.Linear(width, HEAD_WIDTH, bias=False) if head == "ncn" else None
+        self.output = nn.Linear(HEAD_WIDTH, 1)
 
     def forward(self, z: Tensor, i: Tensor, j: Tensor, links: np.ndarray) -> Tensor:
         """Scores (m,) of the pairs (i, j) of embeddings z (n, d), given the visible links."""

@@ -1,4 +1,4 @@
-"""Sentence vectors: cosine similarity of the texts under a pretrained encoder; links are not used."""
+"""Sentence vectors: cosine of the texts under a pretrained encoder; links are not used."""
 
 from __future__ import annotations
 
