@@ -28,8 +28,8 @@ RESULTS, PAGES = Path("results"), Path("docs/results")
 
 def reproduce(
     task: Annotated[
-        Literal[Task, "all", "heart", "report"],
-        Help("table or figure of the paper, all, heart, or report"),
+        Literal[Task, "all", "quick", "heart", "report"],
+        Help("table or figure of the paper, all, quick, heart, or report"),
     ] = "all",
     /,
     *,
@@ -43,6 +43,10 @@ def reproduce(
     results: Annotated[Path, Help("folder of the result files")] = RESULTS,
     out: Annotated[
         Path | None, Help("report: folder for the pages (default: docs/results)")
+    ] = None,
+    format: Annotated[
+        Literal["markdown", "latex", "csv"] | None,
+        Help("report: pages, or all tables in one LaTeX or CSV file (default: markdown)"),
     ] = None,
     workers: Annotated[PositiveInt, Help("number of processes")] = 1,
     background: Annotated[bool, Help("run detached from this terminal")] = False,
@@ -63,14 +67,24 @@ def reproduce(
     heart measures the public benchmark HeaRT on Citeseer, whose files must be in
     VHE_DATA_DIR; it has the options --methods, --seeds and --results only.
 
+    quick measures 24 cells of link prediction again, in minutes, and compares
+    them with the committed figures in --results. The exit status is 1 unless all
+    are within two standard deviations. It has the options --results and --workers
+    only.
+
     report writes Markdown pages with the tables and figures of our results and
-    the paper's; it has the options --results and --out only.
+    the paper's, or with --format latex or csv the tables alone, to tables.tex or
+    tables.csv; it has the options --results, --out and --format only.
     """
     if task == "report":
-        _report(results, out or PAGES, json)
+        _report(results, out or PAGES, format or "markdown", json)
         return 0
+    if format is not None:
+        raise VHEError(f"--format: {task} writes no tables: omit it, or use vhe reproduce report")
     if out is not None:
         raise VHEError(f"--out: {task} writes to --results: omit it, or use vhe reproduce report")
+    if task == "quick":
+        return _quick(results, workers, json)
     if task == "heart":
         _heart(methods or "vhe", seeds, results, json)
         return 0
@@ -163,13 +177,32 @@ def _heart(methods: str, seeds: str, results: Path, json: bool) -> None:
         print_lines(*heart_table(results))
 
 
-def _report(results: Path, out: Path, json: bool) -> None:
-    """Write the pages of the results; print their paths."""
+def _quick(results: Path, workers: int, json: bool) -> int:
+    """Compare a few cells with the committed figures; return the exit status."""
+    from vhe.paper.quick import quick_table, run_quick
+
+    with diagnostics_to_stderr(json):
+        checks = run_quick(results, print_status, workers=workers)
+    if json:
+        print_json({"results": results, "checks": [check.as_dict() for check in checks]})
+    else:
+        print_lines(*quick_table(checks))
+    return 1 if any(check.agrees is False for check in checks) else 0
+
+
+def _report(
+    results: Path, out: Path, format: Literal["markdown", "latex", "csv"], json: bool
+) -> None:
+    """Write the pages or the tables of the results; print their paths."""
     check_writable(out / "README.md")
+    from vhe.paper.export import write_tables
     from vhe.paper.report import write_report
 
     with diagnostics_to_stderr(json):
-        written = write_report(results, out)
+        if format == "markdown":
+            written = write_report(results, out)
+        else:
+            written = [write_tables(results, out, format)]
     if json:
         print_json({"files": written})
     else:

@@ -9,6 +9,7 @@ from vhe.errors import VHEError
 from vhe.evaluation.experiment import Task
 from vhe.paper.figures import Picture, draw_all
 from vhe.paper.heart import heart_table
+from vhe.paper.overview import provenance_note, summary
 from vhe.paper.results import read_results
 from vhe.paper.tables import Result, dataset_name, datasets, missing, tables
 from vhe.runtime.files import atomic_write
@@ -60,7 +61,7 @@ def write_report(results: Path, out: Path) -> list[Path]:
         pages[f"{task}.md"] = task_page(task, title, f"{seen} {LEGEND}", found)
     if (results / "heart").is_dir():
         pages["heart.md"] = ["# HeaRT's Citeseer", "", HEART, "", *heart_table(results)]
-        pages["README.md"] += ["", "- [A public benchmark: HeaRT's Citeseer](heart.md)"]
+        pages["README.md"] += ["- [A public benchmark: HeaRT's Citeseer](heart.md)"]
     for name, lines in pages.items():
         with atomic_write(out / name) as temporary:
             temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
@@ -71,6 +72,8 @@ def task_page(task: Task, title: str, about: str, results: Sequence[Result]) -> 
     """Return the lines of the page of a task, with one section per dataset."""
     mine = [result for result in results if result["task"] == task]
     lines = [f"# {title}", "", about, ""]
+    if mine:
+        lines += [provenance_note(mine, f"vhe reproduce {task}"), ""]
     for dataset in datasets(task, mine):
         lines += [f"## {dataset_name(dataset)}", "", *missing(dataset, mine)]
         lines += tables(task, dataset, mine)
@@ -83,28 +86,20 @@ def figure_page(pictures: Sequence[Picture], results: Sequence[Result]) -> list[
     for picture in pictures:
         lines += [f"## {picture.title}", "", picture.caption, ""]
         lines += [f"![{picture.title}]({PICTURES}/{picture.file})", ""]
+        mine = [result for result in results if result["task"] == picture.task]
+        lines += [provenance_note(mine, f"vhe reproduce {picture.task}"), ""]
         if picture.task != "link":  # has its own page
-            mine = [result for result in results if result["task"] == picture.task]
             for dataset in datasets(picture.task, mine):
                 lines += tables(picture.task, dataset, mine, all_measures=False)
     return lines
 
 
 def overview(results: Sequence[Result]) -> list[str]:
-    """Return the lines of the page that links to the others."""
-    lines = ["# Results", "", LEGEND, ""]
+    """Return the lines of the page that sums up the results and links to the others."""
+    lines = ["# Results", "", *summary(results), "", provenance_note(results, "vhe reproduce"), ""]
     for task, (title, _) in PAGES.items():
         count = counted(sum(result["task"] == task for result in results), "measurement")
         lines.append(f"- [{title}]({task}.md): {count}")
     others = sum(result["task"] not in PAGES for result in results)
     lines.append(f"- [Figures](figures.md): {counted(others, 'measurement')} more")
-    # The number, the duration and the environment of the measurements.
-    origins = [result.get("origin", {}) for result in results]
-    seconds = sum(float(result["seconds"]) for result in results)
-    total = counted(len(results), "measurement")
-    lines += ["", f"{total}; fitting took {seconds / 3600:.1f} hours.", ""]
-    for title, key in (("Machine", "machine"), ("Commit", "git")):
-        values = sorted({str(origin[key]) for origin in origins if origin.get(key)})
-        if values:
-            lines += [f"{title}: {'; '.join(values)}.", ""]
     return lines

@@ -111,10 +111,10 @@ def tables(
         if protocol == "lines" or not all_measures:
             others = []
         for measure in (first, *others):
-            ours, paper = _measured(task, measure, same), {}
+            ours, paper = measured(task, measure, same), {}
             compared = task in COMPARED and protocol != "clean" and measure == first
             if compared:
-                paper = _published(task, dataset, {method for method, _ in ours})
+                paper = published_figures(task, dataset, {method for method, _ in ours})
             if ours or paper:
                 title = TITLES[measure][0].upper() + TITLES[measure][1:]
                 prefix = "" if all_measures else f"{dataset_name(dataset)}: "
@@ -172,7 +172,7 @@ def in_order(methods: Iterable[str]) -> list[str]:
     return [name for name in known if name in present] + sorted(present - set(known))
 
 
-def _measured(task: Task, measure: str, results: Sequence[Result]) -> Figures:
+def measured(task: Task, measure: str, results: Sequence[Result]) -> Figures:
     """Return our figures of a measure."""
     if task == "degree" and measure == "auc":
         return {
@@ -187,12 +187,12 @@ def _measured(task: Task, measure: str, results: Sequence[Result]) -> Figures:
     return {key: Figure.of(same) for key, same in values.items()}
 
 
-def _published(task: Task, dataset: str, measured: set[str]) -> Figures:
+def published_figures(task: Task, dataset: str, methods: set[str]) -> Figures:
     """Return the paper's figures; VHE's are repeated only beside the models that were measured."""
     return {
         (method, percentage / 100): figure
         for method, name in PAPER_NAMES.items()
-        if name != PAPER_NAMES["vhe"] or method == "vhe" or method in measured
+        if name != PAPER_NAMES["vhe"] or method == "vhe" or method in methods
         for percentage in sorted({key[2] for key in table(task)})
         if (figure := published(task, dataset, method, percentage / 100))
     }
@@ -206,7 +206,7 @@ def _rows(task: Task, ours: Figures, paper: Figures, why: str, low: bool) -> lis
         parts.sort(key=lambda part: (isinstance(part, str), part != "none", part))
     format_ours, format_paper = _bold_best(ours, low), _bold_best(paper)
     lines = [
-        "| method | " + " | ".join(_heading(task, part) for part in parts) + " |",
+        "| method | " + " | ".join(heading_of(task, part) for part in parts) + " |",
         "|---|" + "---|" * len(parts),
     ]
     for method in in_order(method for method, _ in present):
@@ -243,7 +243,7 @@ def _caption(protocol: str | None, measure: str, ours: Figures) -> str:
     return f"{caption[0].upper()}{caption[1:]}."
 
 
-def _heading(task: Task, part: Any) -> str:
+def heading_of(task: Task, part: Any) -> str:
     if task == "structure":
         return "without" if part == "none" else f"{part}"
     if task in VARIED:
