@@ -69,3 +69,19 @@ def test_attacks(
     (tmp_path / "attacks").mkdir()
     figures |= run_program("attacks.py", saved["pair"], tmp_path / "attacks", times(3, 1))
     assert figures["problems"] == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_structural_fuzzing(
+    saved: dict[str, Path],
+    run_program: Callable[..., dict[str, Any]],
+    times: Callable[[int, int], int],
+    figures: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    """Values, tables and rows are changed, with right checksums: refused, or finite answers."""
+    (tmp_path / "fuzz").mkdir()
+    count, seed = times(150, 20_000), times(1, 2)
+    figures |= run_program("structure.py", tmp_path / "fuzz", count, seed, *saved.values())
+    assert figures["problems"] == []
+    assert figures["refused"] > 0 < figures["answered"]

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vhe.data.text import original_spelling, tokenize
+from vhe.errors import VHEError
+from vhe.runtime.messages import shown
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,8 @@ def make_side(
     """
     spelling = original_spelling(text)
     read = [k for k, word in enumerate(tokenize(text)) if word in vocabulary][: len(contributions)]
+    if len(read) < len(contributions):  # of a model folder whose files are of different models
+        raise VHEError(f"the text of {shown(id)} does not have the words that the model read")
     shares = _spread(np.maximum(contributions, 0), read, len(spelling))
     aligned = None if alignment is None else _spread(alignment, read, len(spelling)).tolist()
     return Side(id, list(zip(spelling, shares.tolist(), strict=True)), aligned)

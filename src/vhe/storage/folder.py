@@ -391,17 +391,31 @@ def json_bytes(value: Any) -> bytes:
 
 
 def array_file(arrays: Mapping[str, NDArray[Any]]) -> Callable[[Path], None]:
-    """Return a function that writes arrays as safetensors; the same ones give the same bytes."""
+    """Return a function that writes arrays as safetensors; the same ones give the same bytes.
+
+    The arrays are written from where they are: a model is saved without a second copy in memory.
+    """
+    types = {np.dtype(code): name for name, code in DTYPES.items()}
+    # by size of a number first, so that each array is aligned in the file
+    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
 
     def write(path: Path) -> None:
-        from safetensors import SafetensorError
-        from safetensors.numpy import save_file
-
-        ordered = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
-        try:
-            save_file(ordered, path)
-        except SafetensorError as error:
-            raise OSError(str(error)) from None
+        header: dict[str, Any] = {}
+        end = 0
+        for name in names:
+            array, start = arrays[name], end
+            if array.dtype not in types:
+                raise VHEError(f"{path}: an array of type {array.dtype} cannot be saved")
+            end += array.nbytes
+            entry = {"dtype": types[array.dtype], "shape": array.shape}
+            header[name] = entry | {"data_offsets": [start, end]}
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+        with path.open("wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for name in names:
+                if arrays[name].size:
+                    file.write(np.ascontiguousarray(arrays[name]).data.cast("B"))
 
     return write
 

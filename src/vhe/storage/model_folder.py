@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +12,18 @@ import numpy as np
 
 from vhe.config import PairVHEConfig, VHEConfig
 from vhe.data.network import TextNetwork
-from vhe.data.readers.parquet import open_parquet, parquet_columns, readable_parquet
+from vhe.data.readers.parquet import (
+    open_parquet,
+    parquet_table,
+    parquet_values,
+    readable_parquet,
+)
 from vhe.errors import VHEError
 from vhe.runtime.files import physical_memory
 from vhe.runtime.messages import shortened
+from vhe.storage import schema
 from vhe.storage.folder import (
+    Content,
     Folder,
     array_file,
     decode_key,
@@ -63,9 +68,20 @@ def write_model(folder: Path, saved: SavedModel) -> None:
     about = {
         "model": saved.model,
         "config": saved.config.to_dict(),
-        "network": {"name": network.name, "directed": network.directed},
+        "network": {
+            "name": network.name,
+            "directed": network.directed,
+            "edges": len(network.edges),
+        },
         "numbers": saved.numbers,
     }
+    try:  # what is saved can be loaded
+        schema.check_config(about)
+        schema.check_result(saved.result, saved.history, saved.model)
+        dimensions, words = saved.config.latent_dim, len(saved.vocabulary)
+        schema.check_tables(saved.model, saved.arrays, words, dimensions)
+    except ValueError as error:
+        raise VHEError(f"{folder}: this model cannot be saved: {error}") from None
     # an unpaired surrogate cannot be written as UTF-8, and is not part of any word
     texts = [text.encode(errors="replace").decode() for text in network.texts]
     vertices = {"id": _keys(network.ids), "text": texts}
@@ -88,25 +104,31 @@ def write_model(folder: Path, saved: SavedModel) -> None:
 
 
 def read_model(folder: Path) -> SavedModel:
-    """Read a model folder; every file is verified."""
+    """Read a model folder; every file is verified, and every value checked (`vhe.storage.schema`).
+
+    Counts of rows are compared before the rows are read: a file of a few kilobytes can claim
+    millions.
+    """
     try:
         with open_folder(folder, MODEL) as files:
-            about = json.loads(
-                files.read("config.json"), parse_float=_finite, parse_constant=_finite
-            )
+            about = schema.parse_json(files.read("config.json"))
+            schema.check_config(about)
+            result = schema.parse_json(files.read("result.json"))
+            records = files.read("history.jsonl").decode().splitlines()
+            history = [schema.parse_json(record) for record in records]
+            schema.check_result(result, history, about["model"])
+            vocabulary = schema.parse_words(files.read("vocabulary.txt"))
+            config = CONFIGS[about["model"]].from_dict(about["config"])
             arrays = read_arrays(files.path("weights.safetensors"), f"{folder}/weights.safetensors")
-            if not all(np.isfinite(v).all() for v in arrays.values()):
-                raise VHEError(f"{folder}: some weights are not finite; fit the model again")
-            result = json.loads(files.read("result.json"))
-            int(result["seed"])
+            schema.check_tables(about["model"], arrays, len(vocabulary), config.latent_dim)
             return SavedModel(
                 model=about["model"],
-                config=CONFIGS[about["model"]].from_dict(about["config"]),
-                network=_network(files, about["network"]),
-                vocabulary=tuple(files.read("vocabulary.txt").decode().split("\n")[:-1]),
+                config=config,
+                network=_network(files, about["network"], schema.number_of_vertices(arrays)),
+                vocabulary=vocabulary,
                 arrays=arrays,
                 numbers={name: float(value) for name, value in about["numbers"].items()},
-                history=[json.loads(r) for r in files.read("history.jsonl").decode().splitlines()],
+                history=history,
                 result=result,
             )
     except VHEError as error:
@@ -119,21 +141,35 @@ def read_model(folder: Path) -> SavedModel:
 
 def incomplete(folder: Path, error: Exception) -> VHEError:
     """The error for a folder whose files do not make up a model."""
-    reason = shortened(repr(error))
+    own = isinstance(error, schema.SchemaError)
+    reason = shortened(str(error) if own else repr(error), 200)
     return VHEError(f"{folder}: the model folder is incomplete or inconsistent ({reason})")
 
 
-def _network(files: Folder, about: dict[str, Any]) -> TextNetwork:
-    vertices, edges = _table(files, "vertices.parquet"), _table(files, "edges.parquet")
-    if sum(map(len, vertices["text"])) > physical_memory():  # equal texts are stored once
+def _network(files: Folder, about: dict[str, Any], n: int) -> TextNetwork:
+    vertices = _table(files, "vertices.parquet", n, ("id", "text"), ("label",))
+    edges = _table(files, "edges.parquet", about["edges"], ("source", "target"))
+    texts = parquet_values(vertices["text"])
+    if sum(map(len, texts)) > physical_memory():  # equal texts are stored once
         raise VHEError(f"{files.folder}: its texts are larger than the memory of this machine")
+    labels = "label" in vertices
     return TextNetwork(
-        [_key(v) for v in vertices["id"]],
-        vertices["text"],
-        np.array([edges["source"], edges["target"]], dtype=np.int64).T,
-        [_key(v) for v in vertices["label"]] if "label" in vertices else None,
-        **about,
+        _decoded(vertices["id"], distinct=True),
+        texts,
+        np.stack([edges[end].to_numpy() for end in ("source", "target")], axis=1),
+        _decoded(vertices["label"]) if labels else None,
+        directed=about["directed"],
+        name=about["name"],
     )
+
+
+def _decoded(column: Any, distinct: bool = False) -> list[Any]:
+    """Ids or labels from a column of JSON texts; equal ones are decoded once."""
+    texts = parquet_values(column)
+    if distinct and len(set(texts)) < len(texts):
+        raise ValueError("repeated ids")
+    values = {text: _key(text) for text in dict.fromkeys(texts)}
+    return [values[text] for text in texts]
 
 
 def _keys(values: Sequence[Any]) -> list[str]:
@@ -145,22 +181,27 @@ def _key(text: str) -> Any:
     return decode_key(json.loads(text))
 
 
-def _parquet(columns: dict[str, Any]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _parquet(columns: dict[str, Any]) -> Content:
+    """Return a function that writes a Parquet file."""
 
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink, compression="zstd")
-    return sink.getvalue()
+    def write(path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
+        pq.write_table(pa.table(columns), path, compression="zstd")
 
-def _finite(text: str) -> float:
-    if not math.isfinite(number := float(text)):
-        raise ValueError(f"{text} is not finite")
-    return number
+    return write
 
 
-def _table(files: Folder, name: str) -> dict[str, list[Any]]:
+def _table(
+    files: Folder, name: str, rows: int, required: Sequence[str], others: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the columns of a Parquet file that must have this number of rows."""
     with readable_parquet(str(files.folder / name)):
         file = open_parquet(files.read(name))
-        return parquet_columns(file, file.schema_arrow.names)
+        names = file.schema_arrow.names
+        if file.metadata.num_rows != rows:
+            raise ValueError(f"it has {file.metadata.num_rows:,} rows, not {rows:,}")
+        if len(set(names)) < len(names) or not set(required) <= set(names) <= {*required, *others}:
+            raise ValueError(f"its columns are {names}")
+        return parquet_table(file, names)

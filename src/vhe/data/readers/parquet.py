@@ -36,8 +36,8 @@ def open_parquet(raw: bytes) -> Any:
     return parquet.ParquetFile(io.BytesIO(raw), read_dictionary=names)
 
 
-def parquet_columns(file: Any, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return some columns of a Parquet file.
+def parquet_table(file: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return some columns of a Parquet file as Arrow columns.
 
     A file of a few kilobytes can expand to more than the memory; such a file is refused.
     """
@@ -47,10 +47,16 @@ def parquet_columns(file: Any, names: Sequence[str]) -> dict[str, list[Any]]:
     if size > physical_memory():
         raise OverflowError(f"it expands to {size:,} bytes, more than the memory of this machine")
     table = file.read(columns=list(names))
-    return {name: _values(table[name]) for name in names}
+    return {name: table[name] for name in names}
 
 
-def _values(column: Any) -> list[Any]:
+def parquet_columns(file: Any, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return some columns of a Parquet file as Python values; see `parquet_table`."""
+    return {name: parquet_values(c) for name, c in parquet_table(file, names).items()}
+
+
+def parquet_values(column: Any) -> list[Any]:
+    """Return an Arrow column as Python values; equal texts are one object."""
     import pyarrow
 
     if not pyarrow.types.is_dictionary(column.type):
