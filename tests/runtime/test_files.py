@@ -1,12 +1,20 @@
 """Reading, atomic writing and the cache folder."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from vhe.errors import VHEError
-from vhe.runtime.files import atomic_write, cache_folder, read_bytes, read_text
+from vhe.runtime.files import (
+    atomic_write,
+    cache_folder,
+    read_bytes,
+    read_text,
+    unfinished_files,
+)
 
 
 def test_text_is_normalised_and_repairs_are_noted(tmp_path: Path) -> None:
@@ -69,3 +77,23 @@ def test_an_unknown_home_folder_is_reported(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("os.getuid", lambda: 4_000_000_000)  # a user without an entry in passwd
     with pytest.raises(VHEError, match="set VHE_CACHE"):
         cache_folder()
+
+
+def test_files_of_killed_writers_are_deleted_exactly_theirs(tmp_path: Path) -> None:
+    """The next writer of a file deletes what a killed one left, and nothing else."""
+    killed = "import os, sys; from pathlib import Path; from vhe.runtime.files import atomic_write"
+    killed += "\nwith atomic_write(Path(sys.argv[1])) as t: t.write_text('half'); os._exit(9)"
+    subprocess.run([sys.executable, "-c", killed, str(tmp_path / "map.html")], check=False)
+    (left,) = unfinished_files(tmp_path / "map.html")
+    others = [".map.html.part", ".map.html.b.12345678.part", ".map.html.1234567x.part", "map.html2"]
+    for name in others:
+        (tmp_path / name).write_text("of somebody else")
+    with atomic_write(tmp_path / "map.html") as first:
+        assert not left.exists()
+        first.write_text("first")
+        assert unfinished_files(tmp_path / "map.html") == []  # it is being written
+        with atomic_write(tmp_path / "map.html") as second:
+            second.write_text("second")
+        assert first.exists()
+    assert (tmp_path / "map.html").read_text() == "first"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "map.html"])

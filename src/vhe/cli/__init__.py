@@ -36,6 +36,13 @@ from vhe.cli import (
 from vhe.cli.help import description, formatter
 from vhe.cli.output import print_status
 from vhe.errors import VHEError, similar
+from vhe.runtime.memory import check_address_space, is_out_of_memory
+
+OUT_OF_MEMORY = (
+    "out of memory; use a machine with more memory, raise its limit (ulimit "
+    "-v), or reduce the settings max_words and latent_dim"
+)
+LIGHT = {"--help", "-h", "--version", "config"}  # import no numerical library
 
 # Each command, its usage, and an example.
 COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
@@ -66,7 +73,7 @@ COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
         "link --datasets cora --methods tfidf,vhe --seeds 0-2",
     ),
     (bench.bench, "[NAME]", "alignment --datasets cora,hepth"),
-    (doctor.doctor, "", "--json"),
+    (doctor.doctor, "[MODEL]", "runs/cora"),
 )
 
 
@@ -109,13 +116,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Replace characters that the terminal's encoding lacks instead of failing.
         sys.stdout.reconfigure(errors="replace")
     try:
+        if not LIGHT & {*tokens[:1], *tokens[-1:]}:
+            check_address_space()
         status = int(make_app()(tokens))
         if tokens[:1] == ["fit"] and {"--help", "-h"} & set(tokens):
             fit.print_settings_help(tokens)
         sys.stdout.flush()
         return status
     except VHEError as error:
-        return _fail(str(error))
+        return _fail(OUT_OF_MEMORY if is_out_of_memory(error) else str(error))
     except CycloptsError as error:
         command = " ".join(["vhe", *(error.command_chain or ())])
         return _fail(f"{_cause(error)}; see {command} --help")
@@ -125,10 +134,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has closed the pipe; flushing the buffer at exit must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except MemoryError:
-        return _fail("out of memory; reduce the settings max_words or latent_dim")
-    except OSError as error:
-        return _fail(_sentence(error))
+    except (MemoryError, RuntimeError, SystemError, ImportError, OSError) as error:
+        if is_out_of_memory(error):
+            return _fail(OUT_OF_MEMORY)
+        if isinstance(error, OSError):
+            return _fail(_sentence(error))
+        raise
 
 
 def _fail(message: str, status: int = 2) -> int:

@@ -7,10 +7,10 @@ import platform
 import re
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 from vhe import __version__
-from vhe.cli.options import Json
+from vhe.cli.options import Help, Json
 from vhe.cli.output import diagnostics_to_stderr, print_result, print_status
 from vhe.runtime import plugins
 from vhe.runtime.messages import counted
@@ -22,8 +22,21 @@ CORE = (
 MIB, GIB = 2**20, 2**30
 
 
-def doctor(*, json: Json = False) -> int:
-    """Report the environment and missing packages."""
+def doctor(
+    model: Annotated[Path | None, Help("model folder to check instead")] = None,
+    /,
+    *,
+    json: Json = False,
+) -> int:
+    """Report the environment and missing packages, or check a model folder.
+
+    With MODEL, every file of the folder is verified, and what commands that were
+    killed have left beside it is listed and explained. Nothing is changed.
+    """
+    if model is not None:
+        from vhe.cli.model_check import check_model
+
+        return check_model(model, json)
     with diagnostics_to_stderr(json):
         core = {name: _import_version(name) for name in CORE}
         broken = [name for name, found in core.items() if found["version"] is None]

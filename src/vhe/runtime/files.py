@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -12,6 +13,13 @@ from pathlib import Path
 
 from vhe.errors import VHEError
 from vhe.runtime.messages import counted
+
+try:
+    import fcntl
+except ImportError:  # Windows: files of killed processes are not recognised
+    fcntl = None  # type: ignore[assignment]
+
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True)
@@ -113,13 +121,18 @@ def _position(raw: bytes, offset: int) -> tuple[int, int]:
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path in the same folder, which is renamed to `path` on success.
 
-    On any error the temporary file is removed and `path` is unchanged.
+    On any error the temporary file is removed and `path` is unchanged. Temporary files that killed
+    processes left of the same `path` are deleted first.
     """
+    lock: int | None = None
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise VHEError(f"{path} is a folder; name a file to write.")
+        for leftover in unfinished_files(path):
+            leftover.unlink(missing_ok=True)
+        lock = _create_locked(temporary)
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())  # otherwise a crash could leave an empty file at `path`
@@ -129,3 +142,31 @@ def atomic_write(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # after success it no longer exists
             temporary.unlink()
+        if lock is not None:
+            os.close(lock)
+
+
+def unfinished_files(path: Path) -> list[Path]:
+    """List the temporary files that killed processes left of `path`; others are locked."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.part")
+    found = []
+    for candidate in sorted(path.parent.iterdir()):
+        if pattern.fullmatch(candidate.name) and stat.S_ISREG(candidate.lstat().st_mode):
+            with suppress(OSError):  # in use, or gone
+                handle = os.open(candidate, os.O_RDWR | NO_FOLLOW)
+                try:
+                    if fcntl is not None:
+                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        found.append(candidate)
+                finally:
+                    os.close(handle)
+    return found
+
+
+def _create_locked(path: Path) -> int:
+    """Create a file that is locked until its descriptor is closed or the process ends."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle

@@ -132,7 +132,9 @@ def read_model(folder: Path) -> SavedModel:
                 result=result,
             )
     except VHEError as error:
-        raise error if str(folder) in str(error) else VHEError(f"{folder}: {error}") from None
+        if str(folder) in str(error):
+            raise
+        raise VHEError(f"{folder}: {shortened(str(error), 300)}") from None
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise incomplete(folder, error) from None
     except RecursionError:
