@@ -1,13 +1,16 @@
 """Benchmarks compare equal work and give figures; no figure is asserted."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 import torch
 
-from vhe.bench import alignment, measure, scale
+from vhe.bench import alignment, fit, measure, scale, startup
 from vhe.cli import main
+from vhe.errors import VHEError
+from vhe.runtime import native
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -51,6 +54,37 @@ def test_scale():
     figures = scale.scale(1, small=100, large=200)
     assert figures["ratio"] > 0
     assert figures["peak GB"] > 0
+
+
+def test_memory_is_unknown_where_python_has_no_module_for_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert np.isnan(measure.peak_gigabytes())
+
+
+def test_startup():
+    figures = startup.startup(1, vertices=50)
+    assert figures["suggest over import numpy"] > 0
+    assert [name.split(",")[1] for name in list(figures)[:5]] == [
+        *(" suggest", " score", " explain", " embed", " import numpy"),
+    ]
+
+
+def test_a_command_that_fails_is_reported():
+    with pytest.raises(VHEError, match="ZeroDivisionError"):
+        startup._program(["-c", "1 / 0"])()
+
+
+def test_fit_measures_both_paths(monkeypatch):
+    used = []
+    monkeypatch.setattr(fit.VHE, "fit", lambda self, network: used.append(native.level()))
+    monkeypatch.setattr(fit.PairVHE, "fit", lambda self, network: used.append(native.level()))
+    if native.level() == "torch":
+        with pytest.raises(VHEError, match="C compiler"):
+            fit.fit(measure.synthetic(20), 1)
+        return
+    figures = fit.fit(measure.synthetic(20), 1)
+    assert list(figures)[-2:] == ["VHE, torch over native", "PairVHE, torch over native"]
+    assert used == [*[native.level()] * 2, *["torch"] * 2] * 2
 
 
 def test_the_command(monkeypatch, capsys):

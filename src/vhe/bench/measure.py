@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import resource
 import statistics
 import sys
 import time
@@ -87,6 +86,10 @@ def training_step(trainer: PairTrainer) -> Callable[[], object]:
 
 
 def peak_gigabytes() -> float:
-    """The largest amount of memory that this process has used."""
+    """The largest amount of memory that this process has used; NaN on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9

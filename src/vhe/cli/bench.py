@@ -10,13 +10,14 @@ from vhe.cli.options import Help, Json, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
 from vhe.errors import VHEError
 
-Benchmark = Literal["alignment", "step", "scale", "embedding", "multiprocess"]
-PER_DATASET = ("alignment", "step", "multiprocess")
+Benchmark = Literal["startup", "fit", "alignment", "step", "scale", "embedding", "multiprocess"]
+PER_DATASET = ("fit", "alignment", "step", "multiprocess")
 
 
 def bench(
     name: Annotated[
-        Benchmark | None, Help("alignment, step, scale, embedding or multiprocess (default: all)")
+        Benchmark | None,
+        Help("startup, fit, alignment, step, scale, embedding or multiprocess (default: all)"),
     ] = None,
     /,
     *,
@@ -28,9 +29,11 @@ def bench(
     """Measure the speed of this machine.
 
     Interleaved runs give ratios that hold on a busy machine, too. All but
-    suggestions concern the pair model.
+    startup, fit and suggestions concern the pair model.
 
-    alignment: training pairs per second relative to a straightforward
+    startup: suggest, score, explain and embed from a cold start, relative to
+    python -c "import numpy". fit: both models with the native kernels and with
+    torch alone. alignment: training pairs per second relative to a straightforward
     implementation padded to 300 words. step: a training step relative to matrix
     products, and the share of data loading. scale: a training pair among 63,000
     vertices relative to one among 2,300, and peak memory. embedding: time per
@@ -53,9 +56,12 @@ def bench(
 
 
 def _measure(benchmark: str, network: str, rounds: int) -> dict[str, float]:
-    from vhe.bench import alignment, multiprocess, scale
+    from vhe.bench import alignment, multiprocess, scale, startup
+    from vhe.bench.fit import fit
     from vhe.data.datasets import load
 
+    if benchmark == "startup":
+        return startup.startup(rounds)
     if benchmark == "scale":
         return scale.scale(rounds)
     if benchmark == "embedding":
@@ -65,4 +71,5 @@ def _measure(benchmark: str, network: str, rounds: int) -> dict[str, float]:
     loaded = load(network)
     if not len(loaded.links):
         raise VHEError(f"{network}: the network has no links; choose another dataset")
-    return (alignment.alignment if benchmark == "alignment" else alignment.step)(loaded, rounds)
+    measure = {"fit": fit, "alignment": alignment.alignment, "step": alignment.step}[benchmark]
+    return measure(loaded, rounds)
