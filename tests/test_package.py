@@ -62,6 +62,12 @@ def test_every_exported_name_exists(name: str) -> None:
     assert name in dir(vhe)
 
 
+def test_the_reference_documents_every_public_name() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    documented = set(re.findall(r"^\.\. auto\w+:: vhe\.(\w+)$", page, re.MULTILINE))
+    assert documented == set(vhe.__all__) - {"__version__"}
+
+
 def test_evaluate_is_a_function_after_its_package_was_imported() -> None:
     importlib.import_module("vhe.evaluation.link")
     assert callable(vhe.evaluate)
