@@ -12,16 +12,17 @@ are lists of keys, or texts with DOIs; `--references FIELD` names another field.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from vhe.data.parts import NetworkParts
+from vhe.data.readers.bibtex import bibtex_entries
 from vhe.data.readers.inputs import Input
 from vhe.data.readers.json_documents import Documents
+from vhe.data.readers.latex import latex_to_text
 from vhe.data.readers.records import DEFAULTS, Records, Rules, common_labels, joined, split_tags
+from vhe.data.readers.ris import ris_records
 from vhe.errors import VHEError
-from vhe.runtime.messages import shown
 
 Entry = dict[str, list[str]]  # field in lower case -> values
 
@@ -72,7 +73,7 @@ def read_bibliography(source: Input, form: str, rules: Rules = DEFAULTS) -> Netw
     if documents:
         found = ((k, _csl_entry(d, documents.where(k))) for k, d in documents)
     else:
-        found = _bibtex(source) if form == "BibTeX" else _ris(source)
+        found = bibtex_entries(source) if form == "BibTeX" else ris_records(source)
     entries = []
     records = Records(rules, where)
     wanted_id = (rules.id.lower(),) if rules.id else fields["id"]
@@ -163,227 +164,6 @@ def _targets(value: str, records: Records, by_doi: Mapping[str, str], field: str
         yield from parts
     else:
         yield from (word for word in value.split() if word in records)
-
-
-# --- BibTeX
-
-ENTRY = re.compile(r"@\s*([A-Za-z]+)\s*[{(]")
-NAME = re.compile(r"[^\s=,{}()\"#%]+")
-MAX_DEPTH = 1000
-
-
-def _bibtex(source: Input) -> Iterator[tuple[int, Entry]]:
-    """Yield the line and the fields of each entry; text between entries is a comment."""
-    text = source.text()
-    line, counted_to = 1, 0
-    macros: dict[str, str] = {}
-    at = 0
-    while match := ENTRY.search(text, at):
-        line += text.count("\n", counted_to, match.start())
-        counted_to = match.start()
-        kind, at = match[1].lower(), match.end()
-        where = f"{source.shown}:{line}"
-        if kind in ("comment", "preamble"):
-            at = _closing(text, at - 1, where)
-            continue
-        end = "}" if text[at - 1] == "{" else ")"
-        entry: Entry = {}
-        if kind != "string":
-            comma = re.compile(rf"\s*([^,{end}\n]*?)\s*([,{end}])").match(text, at)
-            if comma is None or not comma[1]:
-                raise VHEError(
-                    f"{where}: the entry has no citation key; write @{kind}{{key, ...}}."
-                )
-            entry["=key"], at = [comma[1]], comma.end()
-            if comma[2] == end:
-                yield line, entry
-                continue
-        while True:
-            at = _skip(text, at)
-            if at >= len(text):
-                raise VHEError(f"{where}: the entry is not closed; the file may be truncated.")
-            if text[at] == end:
-                at += 1
-                break
-            name = NAME.match(text, at)
-            equals = _skip(text, name.end()) if name else at
-            if name is None or text[equals : equals + 1] != "=":
-                here = line + text.count("\n", counted_to, at)
-                raise VHEError(
-                    f"{source.shown}:{here}: {shown(text[at : at + 20])} instead of a field "
-                    "(name = {value})."
-                )
-            value, at = _value(text, equals + 1, macros, where)
-            if kind == "string":
-                macros[name[0].lower()] = value
-            else:
-                entry.setdefault(name[0].lower(), []).append(value)
-            at = _skip(text, at)
-            if text[at : at + 1] == ",":
-                at += 1
-        if kind != "string":
-            yield line, entry
-
-
-def _value(text: str, at: int, macros: Mapping[str, str], where: str) -> tuple[str, int]:
-    """Return the value of a field, parts joined by # included, and where it ends."""
-    parts = []
-    while True:
-        at = _skip(text, at)
-        character = text[at : at + 1]
-        if character in ("{", '"'):
-            end = _closing(text, at, where)
-            parts.append(text[at + 1 : end - 1])
-            at = end
-        elif name := NAME.match(text, at):
-            parts.append(macros.get(name[0].lower(), name[0]))
-            at = name.end()
-        else:
-            raise VHEError(f"{where}: a field of the entry has no value.")
-        at = _skip(text, at)
-        if text[at : at + 1] != "#":
-            return "".join(parts), at
-        at += 1
-
-
-def _closing(text: str, at: int, where: str) -> int:
-    """Return the position after the delimiter that closes the one at `at`."""
-    opening, depth = text[at], 0
-    close = {"{": "}", '"': '"', "(": ")"}[opening]
-    for match in re.compile(r"\\.|[{}()\"]", re.S).finditer(text, at + 1):
-        character = match[0]
-        if character == close and depth == 0:
-            return match.end()
-        depth += (character == "{") - (character == "}")
-        if depth < 0 or depth > MAX_DEPTH:
-            break
-    raise VHEError(f"{where}: {opening} is not closed; check the braces and quotation marks.")
-
-
-def _skip(text: str, at: int) -> int:
-    """Return the position of the next character that is not white space or in a % comment."""
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-        elif text[at] == "%":
-            at = text.find("\n", at) + 1 or len(text)
-        else:
-            break
-    return at
-
-
-ACCENTS = dict(
-    zip(
-        "`'^\"~=.uvHcrk",
-        map(
-            chr,
-            (
-                0x300,
-                0x301,
-                0x302,
-                0x308,
-                0x303,
-                0x304,
-                0x307,
-                0x306,
-                0x30C,
-                0x30B,
-                0x327,
-                0x30A,
-                0x328,
-            ),
-        ),
-        strict=True,
-    )
-)
-LETTERS = {
-    "ss": "ß",
-    "ae": "æ",
-    "AE": "Æ",
-    "oe": "œ",
-    "OE": "Œ",
-    "o": "ø",
-    "O": "Ø",
-    "l": "ł",
-    "L": "Ł",
-    "aa": "å",
-    "AA": "Å",
-    "i": "ı",
-    "j": "ȷ",
-    "dh": "ð",
-    "th": "þ",
-}
-ACCENT = re.compile(r"\\([`'^\"~=.]|[uvHcrk](?![A-Za-z]))\s*\{?\\?([A-Za-zıȷ])\}?")
-LETTER = re.compile(
-    rf"\\({'|'.join(sorted(LETTERS, key=len, reverse=True))})(?![A-Za-z])\s?(?:\{{\}})?"
-)
-
-
-def latex_to_text(value: str) -> str:
-    r"""Return a text without LaTeX markup.
-
-    >>> latex_to_text(r"{Sch\"odinger} and \emph{G{\'e}rard} \& co --- 50\,\%")
-    'Schödinger and Gérard & co — 50 %'
-    """
-    if "\\" in value or "{" in value or "$" in value:
-
-        def accent(match: re.Match[str]) -> str:
-            base = {"ı": "i", "ȷ": "j"}.get(match[2], match[2])
-            return unicodedata.normalize("NFC", base + ACCENTS[match[1]])
-
-        value = ACCENT.sub(accent, value)
-        value = LETTER.sub(lambda match: LETTERS[match[1]], value)
-        value = re.sub(r"\\[,;: ]", " ", value)
-        value = re.sub(r"\\[A-Za-z]+\*?\s?", "", value)
-        value = re.sub(r"(?<!\\)[{}$]", "", value).replace("\\", "")
-    value = value.replace("---", "—").replace("--", "–").replace("~", " ")
-    return " ".join(value.split())
-
-
-# --- RIS and CSL-JSON
-
-RIS_LINE = re.compile(r"([A-Z][A-Z0-9])  ?-(?: (.*)|$)")
-
-
-def _ris(source: Input) -> Iterator[tuple[int, Entry]]:
-    """Yield the first line and the tags of each record."""
-    entry: Entry | None = None
-    tag, first, number = "", 0, 0
-    with source.lines() as lines:
-        for number, line in enumerate(lines, start=1):
-            text = line.rstrip("\n")
-            match = RIS_LINE.match(text)
-            if match is None:
-                if not text.strip():
-                    continue
-                if entry is None or not tag:
-                    raise VHEError(
-                        f"{source.shown}:{number}: {shown(text[:20])} instead of a tag "
-                        "(TY  - JOUR) that starts a record."
-                    )
-                entry[tag][-1] += " " + text.strip()  # a long value that continues
-            elif match[1] == "TY":
-                if entry is not None:
-                    raise VHEError(
-                        f"{source.shown}:{number}: a new record starts, but the one of line "
-                        f"{first} has no end (ER  - )."
-                    )
-                entry, first, tag = {"ty": [match[2] or ""]}, number, "ty"
-            elif entry is None:
-                raise VHEError(
-                    f"{source.shown}:{number}: the tag {match[1]} is outside of a record; "
-                    "a record starts with TY  - and ends with ER  - ."
-                )
-            elif match[1] == "ER":
-                yield first, entry
-                entry, tag = None, ""
-            else:
-                tag = match[1].lower()
-                entry.setdefault(tag, []).append((match[2] or "").strip())
-    if entry is not None:
-        raise VHEError(
-            f"{source.shown}:{first}: the record has no end (ER  - ); the file may be truncated."
-        )
 
 
 def _csl_entry(document: Mapping[str, Any], where: str) -> Entry:
