@@ -19,22 +19,20 @@ from hypothesis import strategies as st
 
 import vhe
 from vhe.errors import VHEError
+from vhe.storage.arrays import array_file, read_arrays
 from vhe.storage.folder import (
     FORMAT,
     MANIFEST,
     Content,
-    array_file,
     check_replaceable,
-    decode_key,
     discard,
-    encode_key,
     json_bytes,
     leftovers,
     open_folder,
-    read_arrays,
     read_folder,
     write_folder,
 )
+from vhe.storage.keys import decode_key, encode_key
 from vhe.storage.locks import folder_lock
 
 SOURCE = Path(vhe.__file__).parents[1]

@@ -12,7 +12,8 @@ import pytest
 
 from vhe.errors import VHEError
 from vhe.estimators import VHE, PairVHE, load_model
-from vhe.storage.folder import MANIFEST, array_file, json_bytes, read_arrays, read_folder
+from vhe.storage.arrays import array_file, read_arrays
+from vhe.storage.folder import MANIFEST, json_bytes, read_folder
 from vhe.storage.folder import write_folder as write
 from vhe.storage.schema import parse_json
 

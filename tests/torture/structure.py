@@ -29,7 +29,8 @@ from attacks import seal
 
 from vhe.errors import VHEError
 from vhe.estimators import Estimator, load_model
-from vhe.storage.folder import array_file, json_bytes, read_arrays
+from vhe.storage.arrays import array_file, read_arrays
+from vhe.storage.folder import json_bytes
 
 BATCH, HANG_SECONDS = 200, 10
 DOCUMENTS = ("config.json", "result.json", "history.jsonl")

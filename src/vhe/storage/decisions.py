@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vhe.errors import VHEError
-from vhe.storage.folder import decode_key, encode_key
+from vhe.storage.keys import decode_key, encode_key
 
 State = Literal["accepted", "rejected", "postponed"]
 Pair = tuple[Hashable, Hashable]

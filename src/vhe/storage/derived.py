@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vhe.errors import VHEError
-from vhe.storage.folder import Content, array_file, open_folder, read_arrays, write_folder
+from vhe.storage.arrays import array_file, read_arrays
+from vhe.storage.folder import Content, open_folder, write_folder
 from vhe.storage.model_folder import MODEL
 
 EXTENSION = ".derived"

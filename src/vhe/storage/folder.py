@@ -22,16 +22,12 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vhe.errors import VHEError
 from vhe.runtime.files import physical_memory
 from vhe.runtime.messages import counted, listed
 from vhe.storage.locks import folder_lock
 
 FORMAT = 2
-DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}  # of arrays
 MANIFEST = "MANIFEST.json"
 FILE_NAME = re.compile(r"[\w-][\w.-]{0,59}")  # of a file in a folder
 MAX_MANIFEST = 1 << 20  # bytes
@@ -388,87 +384,3 @@ def _sync_folder(folder: Path) -> None:
 
 def json_bytes(value: Any) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode(errors="surrogatepass")
-
-
-def array_file(arrays: Mapping[str, NDArray[Any]]) -> Callable[[Path], None]:
-    """Return a function that writes arrays as safetensors; the same ones give the same bytes.
-
-    The arrays are written from where they are: a model is saved without a second copy in memory.
-    """
-    types = {np.dtype(code): name for name, code in DTYPES.items()}
-    # by size of a number first, so that each array is aligned in the file
-    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
-
-    def write(path: Path) -> None:
-        header: dict[str, Any] = {}
-        end = 0
-        for name in names:
-            array, start = arrays[name], end
-            if array.dtype not in types:
-                raise VHEError(f"{path}: an array of type {array.dtype} cannot be saved")
-            end += array.nbytes
-            entry = {"dtype": types[array.dtype], "shape": array.shape}
-            header[name] = entry | {"data_offsets": [start, end]}
-        text = json.dumps(header, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % 8)
-        with path.open("wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            for name in names:
-                if arrays[name].size:
-                    file.write(np.ascontiguousarray(arrays[name]).data.cast("B"))
-
-    return write
-
-
-def read_arrays(path: Path, where: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays in a file of safetensors, mapped into memory, not copied."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, "numpy") as checked:  # checks the sizes and offsets of all arrays
-            names = set(checked.keys())
-        with path.open("rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(size))
-        found = {}
-        for name in names:
-            entry = header[name]
-            start, end = entry["data_offsets"]
-            dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
-            empty = start == end  # cannot be mapped
-            found[name] = (
-                np.zeros(shape, dtype)
-                if empty
-                else np.memmap(path, dtype, "r", 8 + size + start, shape or (1,)).reshape(shape)
-            )
-        return found
-    except (SafetensorError, OSError, ValueError, OverflowError, KeyError, TypeError) as error:
-        raise VHEError(f"{where}: not valid safetensors ({error})") from None
-
-
-def encode_key(value: Any) -> Any:
-    """Return a vertex id or a label as a JSON value from which `decode_key` restores its type.
-
-    >>> decode_key(encode_key(("p", 12))) == ("p", 12)
-    True
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, tuple):
-        return {"tuple": [encode_key(part) for part in value]}
-    if isinstance(value, bytes):
-        return {"bytes": value.hex()}
-    raise VHEError(
-        f"the id or label {value!r} is a {type(value).__name__}, which cannot be saved: "
-        "use strings, numbers, or tuples of them"
-    )
-
-
-def decode_key(value: Any) -> Any:
-    if isinstance(value, dict):
-        if "tuple" in value:
-            return tuple(decode_key(part) for part in value["tuple"])
-        return bytes.fromhex(value["bytes"])
-    return value

@@ -22,17 +22,9 @@ from vhe.errors import VHEError
 from vhe.runtime.files import physical_memory
 from vhe.runtime.messages import shortened
 from vhe.storage import schema
-from vhe.storage.folder import (
-    Content,
-    Folder,
-    array_file,
-    decode_key,
-    encode_key,
-    json_bytes,
-    open_folder,
-    read_arrays,
-    write_folder,
-)
+from vhe.storage.arrays import array_file, read_arrays
+from vhe.storage.folder import Content, Folder, json_bytes, open_folder, write_folder
+from vhe.storage.keys import decode_key, encode_key
 
 MODEL = "model"  # the kind of folder
 CONFIGS: dict[str, type[VHEConfig] | type[PairVHEConfig]] = {

@@ -19,14 +19,13 @@ from vhe.errors import VHEError
 from vhe.runtime.checks import is_integer
 from vhe.runtime.loop import TrainingState
 from vhe.runtime.messages import shown
+from vhe.storage.arrays import array_file, read_arrays
 from vhe.storage.folder import (
     Content,
     Folder,
-    array_file,
     check_replaceable,
     json_bytes,
     open_folder,
-    read_arrays,
     write_folder,
 )
 from vhe.storage.locks import folder_lock
