@@ -365,8 +365,11 @@ def test_a_modified_copy_of_the_embedding_does_not_change_the_model(model: Any) 
 
 def naive_score(model: Any, i: int, j: int) -> float:
     """The log odds of a link from the features that need no table of the model."""
-    network, weights = model.network_, model._link_posterior.weights
+    network, rows = model.network_, [model._rows.take(np.array([v])) for v in (i, j)]
     degree = network.degrees
+    weights, offset = model._link_posterior.kind(*rows)
+    isolated = 0 in (degree[i], degree[j]) and isinstance(model, VHE)
+    assert (weights is model._link_posterior.isolated_weights) == isolated
     linked = [{*network.links[(network.links == v).any(axis=1)].ravel()} - {v} for v in (i, j)]
     values = {
         "embedding": np.arcsinh(cosines(model, [i], [j])[0] / 0.15),
@@ -374,9 +377,9 @@ def naive_score(model: Any, i: int, j: int) -> float:
         "isolated": float(0 in (degree[i], degree[j])),
         "neighbours": np.log1p(sum(1 / np.log1p(degree[k]) for k in linked[0] & linked[1])),
     }
-    tables = paired(*(model._rows.take(np.array([v])) for v in (i, j)), tuple(weights))
+    tables = paired(*rows, tuple(weights))
     values = {name: float(value[0]) for name, value in tables} | values
-    return model._link_posterior.offset + sum(weights[name] * values[name] for name in weights)
+    return offset + sum(weights[name] * values[name] for name in weights)
 
 
 def test_a_score_is_the_weighted_sum_of_the_features(model: Any) -> None:

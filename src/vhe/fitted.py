@@ -194,15 +194,25 @@ class FittedModel(Predictor):
         return tables | {f"scale.{name}": rows for name, rows in self._scales.items()}
 
     def _link_numbers(self) -> dict[str, float]:
-        weights = {f"link.{k}": v for k, v in self._link_posterior.weights.items()}
-        return weights | {"link.offset": self._link_posterior.offset}
+        posterior = self._link_posterior
+        numbers = {f"link.{k}": v for k, v in posterior.weights.items()}
+        numbers |= {"link.offset": posterior.offset}
+        if posterior.isolated_weights:
+            numbers |= {f"isolated.{k}": v for k, v in posterior.isolated_weights.items()}
+            numbers |= {"isolated.offset": posterior.isolated_offset}
+        return numbers
 
     def _load_link_posterior(self, arrays: Arrays, numbers: dict[str, float]) -> None:
-        link = {k.removeprefix("link."): numbers.pop(k) for k in [*numbers] if k[:5] == "link."}
+        link, isolated = (
+            {k.removeprefix(kind): numbers.pop(k) for k in [*numbers] if k.startswith(kind)}
+            for kind in ("link.", "isolated.")
+        )
         offset = link.pop("offset")
-        self._link_posterior = LinkPosterior(link, offset)
+        isolated_offset = isolated.pop("offset") if isolated else 0.0
+        self._link_posterior = LinkPosterior(link, offset, isolated, isolated_offset)
         known = {name for names in GROUPS.values() for name in names}
-        if not {"embedding"} <= set(link) <= {"embedding", *known}:
+        valid = {"embedding"} <= set(link) <= {"embedding", *known}
+        if not valid or (isolated and set(isolated) != set(link)):
             raise ValueError("unknown features of the link posterior")
         self._idf = arrays.pop("idf")
         self._structure = arrays.pop("structure"), arrays.pop("structure_signs")

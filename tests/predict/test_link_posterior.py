@@ -45,8 +45,9 @@ def masking(
 ) -> MaskedRows:
     """The rows of a network with the links ``known`` and ``held_out`` and a fixed embedding."""
 
-    def masked_rows(masked: np.ndarray, vertices: np.ndarray) -> VertexRows:
+    def masked_rows(masked: np.ndarray, isolated: np.ndarray, vertices: np.ndarray) -> VertexRows:
         links = np.concatenate([known, np.delete(held_out, masked, axis=0)])
+        links = links[~np.isin(links, isolated).any(axis=1)]
         return table(rows, links, names).take(vertices)
 
     return masked_rows
@@ -81,27 +82,33 @@ def groups() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_the_gradient_of_the_loss_against_finite_differences() -> None:
     rng = np.random.default_rng(0)
     x, ridge = rng.normal(size=(7, 5, 3)), np.array([0.6, 60.0, 2.0])
+    centre = np.array([0.3, -0.1, 0.0])
     for scale in (0.0, 1.0, 4.0):
         start = scale * rng.normal(size=4)
-        error = check_grad(lambda u: _loss(u, x, ridge)[0], lambda u: _loss(u, x, ridge)[1], start)
-        assert error < 1e-3 * max(1, np.abs(_loss(start, x, ridge)[1]).max())
+
+        def loss(u: np.ndarray) -> Any:
+            return _loss(u, x, ridge, centre)
+
+        error = check_grad(lambda u: loss(u)[0], lambda u: loss(u)[1], start)
+        assert error < 1e-3 * max(1, np.abs(loss(start)[1]).max())
 
 
 def test_the_loss_against_loops() -> None:
     rng = np.random.default_rng(1)
     x, ridge, u = rng.normal(size=(6, 5, 2)), np.array([0.5, 3.0]), np.array([0.7, -0.4, 0.2])
-    expected = 0.25 * 0.7**2 + 1.5 * 0.4**2
+    centre = np.array([0.1, 0.2])
+    expected = 0.25 * 0.6**2 + 1.5 * 0.6**2
     for query in x:
         scores = [0.7 * a - 0.4 * b for a, b in query]
         expected -= np.log(sigmoid(np.float64(scores[0] + 0.2)))
         expected -= sum(np.log(1 - sigmoid(np.float64(s + 0.2))) for s in scores[1:]) / 4
         expected -= 0.5 * np.log(np.exp(scores[0]) / np.exp(scores).sum())
-    assert _loss(u, x, ridge)[0] == pytest.approx(expected)
+    assert _loss(u, x, ridge, centre)[0] == pytest.approx(expected)
 
 
 def test_the_loss_of_large_scores_is_finite() -> None:
     x = np.array([[[1e3], [-1e3]], [[-1e3], [1e3]]])
-    value, gradient = _loss(np.array([5.0, 0.0]), x, np.ones(1))
+    value, gradient = _loss(np.array([5.0, 0.0]), x, np.ones(1), np.zeros(1))
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
 
@@ -130,15 +137,56 @@ def test_each_held_out_link_is_masked_once_while_it_is_scored(groups: Any) -> No
     masks: list[int] = []
     original = masking(rows, held_out, known, ("embedding",))
 
-    def spy(masked: np.ndarray, vertices: np.ndarray) -> VertexRows:
+    def spy(masked: np.ndarray, isolated: np.ndarray, vertices: np.ndarray) -> VertexRows:
+        assert not len(isolated)
         assert 0 < len(masked) <= len(held_out) / 2
         assert set(held_out[masked].ravel()) <= set(vertices)
         masks.extend(masked.tolist())
-        return original(masked, vertices)
+        return original(masked, isolated, vertices)
 
     everything = np.concatenate([known, held_out])
     fit_link_posterior(spy, held_out, everything, ("embedding",), len(rows), 0)
     assert sorted(masks) == list(range(len(held_out)))
+
+
+def test_isolated_vertices_have_weights_of_their_own(groups: Any) -> None:
+    """Each sampled end has all of its links masked, and pairs of either kind their own weights."""
+    rows, held_out, known = groups
+    everything, names = np.concatenate([known, held_out]), (*GRAPH, "degree", "isolated")
+    names = tuple(dict.fromkeys(names))
+    original = masking(rows, held_out, known, names)
+    seen: list[int] = []
+
+    def spy(masked: np.ndarray, isolated: np.ndarray, vertices: np.ndarray) -> VertexRows:
+        found = original(masked, isolated, vertices)
+        assert not found.degree[np.isin(vertices, isolated)].any()
+        degree = np.bincount(everything.ravel(), minlength=len(rows))
+        assert degree[np.unique(isolated)].sum() <= max(0.1 * len(everything), 20)
+        seen.extend(isolated.tolist())
+        return found
+
+    arguments = spy, held_out, everything, names, len(rows), 0
+    posterior, _ = fit_link_posterior(*arguments, whole_vertices=True)
+    assert set(seen) <= set(held_out.ravel().tolist())
+    assert len(seen) > 10
+    assert set(posterior.isolated_weights) == set(names)
+    assert posterior.isolated_weights["isolated"] == 0  # the same in all of these pairs
+    alone = np.append(known, held_out, axis=0)
+    vertices = table(rows, alone[~(alone == 0).any(axis=1)], names)  # vertex 0 has no link
+    i, j = np.array([0, 1, 2]), np.array([3, 0, 4])
+    found = posterior.log_odds(vertices, i, j)
+    for k, (weights, offset) in enumerate(
+        [(posterior.isolated_weights, posterior.isolated_offset)] * 2
+        + [(posterior.weights, posterior.offset)]
+    ):
+        ends = vertices.take(i[k : k + 1]), vertices.take(j[k : k + 1])
+        expected = offset + sum(weights[n] * float(v[0]) for n, v in paired(*ends, names))
+        assert found[k] == pytest.approx(expected)
+        assert offset + sum(posterior.parts(*ends).values()) == pytest.approx(expected)
+    matrix = posterior.log_odds_matrix(vertices.take(i), vertices.take(j))
+    np.testing.assert_allclose(np.diag(matrix), found, rtol=1e-5)
+    plain, _ = fit_link_posterior(*arguments)
+    assert (plain.weights, plain.isolated_weights) == (posterior.weights, {})
 
 
 @pytest.mark.parametrize("size", [5, 40])
@@ -189,7 +237,7 @@ def test_the_posterior_reads_only_masked_rows(groups: Any) -> None:
     noise = np.random.default_rng(1).normal(size=rows.shape).astype(np.float32)
     everything = np.concatenate([known, held_out])
 
-    def leaking(masked: np.ndarray, vertices: np.ndarray) -> VertexRows:
+    def leaking(masked: np.ndarray, isolated: np.ndarray, vertices: np.ndarray) -> VertexRows:
         hidden = np.isin(vertices, held_out[masked])
         chosen = np.where(hidden[:, None], noise[vertices], rows[vertices])
         return table(chosen, known[:0], ("embedding",))
@@ -209,7 +257,7 @@ def test_a_feature_that_reveals_links_counts_only_where_they_are_not_masked(leak
     links = np.array([(k, k + 100) for k in range(100)])
     rows = rng.normal(size=(n, 8))
 
-    def revealing(masked: np.ndarray, vertices: np.ndarray) -> VertexRows:
+    def revealing(masked: np.ndarray, isolated: np.ndarray, vertices: np.ndarray) -> VertexRows:
         shown = links if leak else np.delete(links, masked, axis=0)
         return table(rows, shown, GRAPH).take(vertices)
 

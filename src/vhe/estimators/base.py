@@ -48,8 +48,8 @@ from vhe.storage import training_state
 from vhe.storage.model_folder import SavedModel, read_model
 from vhe.text.lsa import inverse_document_frequency, tfidf_rows
 
-# embeddings by scale of some vertices, computed without some of the held-out links (row numbers)
-MaskedScales = Callable[[NDArray[np.int64], NDArray[np.int64]], dict[str, Rows]]
+# embeddings by scale of some vertices, computed without some of the links, (m,) of the network
+MaskedScales = Callable[[NDArray[np.bool_], NDArray[np.int64]], dict[str, Rows]]
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,8 @@ class Estimator(FittedModel, BaseEstimator):
 
     config_class: ClassVar[type[Settings]]
     model_name: ClassVar[str]
+    # whether `_masked_scales` computes a vertex as if it had no links
+    _masks_vertices: ClassVar[bool] = False
     history_: list[dict[str, float]]
     seed_: int
     _config: Any
@@ -226,6 +228,7 @@ class Estimator(FittedModel, BaseEstimator):
             "validation_auc": state.best_score,
             "chosen": state.chosen,
             "link_posterior": self._link_posterior.weights,
+            "link_posterior_isolated": self._link_posterior.isolated_weights,
             "calibration_error": curve.error,
             "reliability": {name: values.tolist() for name, values in asdict(curve).items()},
         }
@@ -287,15 +290,24 @@ class Estimator(FittedModel, BaseEstimator):
         words = tfidf_rows(prepared.corpus, self._idf)
         scales = self._masked_scales(prepared, [name for name in names if name in LINK_STRENGTHS])
 
-        def rows(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> VertexRows:
+        def rows(
+            masked: NDArray[np.int64], isolated: NDArray[np.int64], vertices: NDArray[np.int64]
+        ) -> VertexRows:
             hidden = known_pairs(prepared.held_out[masked], network.links, len(network))
+            hidden |= np.isin(network.links, isolated).any(axis=1)
             links = network.links[~hidden]
             table = vertex_rows({}, words, links, names, seed).take(vertices)
-            found = scales(masked, vertices)
+            found = scales(hidden, vertices)
             return replace(table, scales={name: unit_rows(codes) for name, codes in found.items()})
 
         self._link_posterior, curve = fit_link_posterior(
-            rows, prepared.held_out, network.links, names, len(network), seed
+            rows,
+            prepared.held_out,
+            network.links,
+            names,
+            len(network),
+            seed,
+            whole_vertices=self._masks_vertices,
         )
         empty = np.zeros((len(network), 0), np.float32), np.zeros(0, np.float32)
         used = "structure" in self._link_posterior.names

@@ -14,13 +14,13 @@ from vhe.data.text import PADDING, Corpus
 from vhe.errors import VHEError
 from vhe.estimators.base import Estimator, MaskedScales, Preparation
 from vhe.fitted import FittedGraph
+from vhe.graph.isolated import IsolatedPosterior, isolated_posterior, isolated_weight
 from vhe.graph.model import GraphModel
 from vhe.graph.neighbours import text_neighbours
 from vhe.graph.posterior import ITERATIONS
 from vhe.graph.prior import GraphPrior, mean_log_length
 from vhe.graph.selection import choose_weights
 from vhe.graph.training import GraphTrainer
-from vhe.predict.candidates import known_pairs
 from vhe.predict.pair_features import LINK_STRENGTHS, Rows
 from vhe.runtime import process_group
 from vhe.runtime.loop import TrainingLoop, TrainingState
@@ -56,6 +56,7 @@ class VHE(FittedGraph, Estimator):
     """
 
     config_class = VHEConfig
+    _masks_vertices = True
 
     def __init__(
         self,
@@ -142,41 +143,57 @@ class VHE(FittedGraph, Estimator):
 
     def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
         links, lengths = prepared.network.links, prepared.corpus.lengths
-        codes = self._codes(self._words)
+        codes = self._codes(self._words).detach()
         priors = {"embedding": self._prior(prepared.corpus, links, prepared.device)}
         for name in names:
             priors[name] = GraphPrior(
                 links, lengths, link_strength=LINK_STRENGTHS[name], device=prepared.device
             )
 
-        def scales(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> dict[str, Rows]:
-            hidden = known_pairs(prepared.held_out[masked], links, len(prepared.network))
-            numbers, chosen = np.flatnonzero(hidden), torch.from_numpy(vertices)
-            return {
-                name: prior.posterior(numbers).mean(codes)[chosen].cpu().numpy()
-                for name, prior in priors.items()
-            }
+        def scales(hidden: NDArray[np.bool_], vertices: NDArray[np.int64]) -> dict[str, Rows]:
+            numbers, found = np.flatnonzero(hidden), {}
+            for name, prior in priors.items():
+                mean = prior.posterior(numbers).mean(codes).cpu().numpy()
+                if name == "embedding":
+                    isolated = self._isolated(prior, links[~hidden], codes, mean)
+                    mean[isolated.vertices] = isolated.mean
+                found[name] = mean[vertices]
+            return found
 
         return scales
 
+    def _isolated(
+        self, prior: GraphPrior, links: NDArray[np.int64], codes: torch.Tensor, mean: Rows
+    ) -> IsolatedPosterior:
+        """The posterior of the vertices without links, given all other codes."""
+        weight = isolated_weight(self.config.text_knn_weight, self._strengths["text_knn_weight"])
+        own = codes.cpu().numpy()
+        return isolated_posterior(links, self._neighbours, prior.precision, own, mean, weight)
+
     def _finalise(self, prepared: Preparation) -> None:
         with Progress("posterior", show=self.verbose), torch.no_grad():
-            posterior = self._prior(
-                prepared.corpus, prepared.network.links, prepared.device
-            ).posterior()
+            links, codes = prepared.network.links, self._codes(self._words)
+            prior = self._prior(prepared.corpus, links, prepared.device)
+            posterior = prior.posterior()
             arrays: dict[str, Any] = {
                 "words": self._words,
                 "centre": self._codes.centre(self._words),
-                "mean": posterior.mean(self._codes(self._words), ITERATIONS),
+                "mean": posterior.mean(codes, ITERATIONS),
                 "variance": posterior.variance(prepared.seed),
                 "precision": posterior.precision.squeeze(1),
                 "diagonal": posterior.diagonal.squeeze(1),
             }
             arrays = {name: value.cpu().numpy() for name, value in arrays.items()}
+            isolated = self._isolated(prior, links, codes, arrays["mean"])
+            changed = isolated.mean, 1 / isolated.diagonal, isolated.diagonal
+            for name, values in zip(("mean", "variance", "diagonal"), changed, strict=True):
+                arrays[name][isolated.vertices] = values
             arrays |= {"mean_log_length": mean_log_length(prepared.corpus.lengths)}
             self._use(GraphModel(**arrays, **self._strengths, neighbours=self._neighbours))
             everything = np.arange(len(prepared.network))
             extra = [name for name in LINK_STRENGTHS if name in self._link_posterior.names]
-            found = self._masked_scales(prepared, extra)(everything[:0], everything)
+            found = self._masked_scales(prepared, extra)(
+                np.zeros(len(links), dtype=bool), everything
+            )
             self._scales = {name: found[name] for name in extra}
         del self._codes, self._words, self._neighbours, self._strengths

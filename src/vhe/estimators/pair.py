@@ -127,7 +127,7 @@ class PairVHE(Estimator):
         known = LinkSet(prepared.links, len(prepared.network))  # held-out links were never seen
         contexts = min(self.config.contexts, CALIBRATION_CONTEXTS)
 
-        def scales(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> dict[str, Rows]:
+        def scales(hidden: NDArray[np.bool_], vertices: NDArray[np.int64]) -> dict[str, Rows]:
             model, corpus, seed = self._pairs, prepared.corpus, prepared.seed
             found = embedding_of(model, corpus, known, vertices, contexts=contexts, seed=seed)
             return {"embedding": found}

@@ -14,12 +14,18 @@ the first decides probabilities and AUC, the second the top of the ranking. Weig
 (except those of the degrees): likeness never speaks against a link. That of the embedding is always
 positive, and where validation links are few, the penalty leaves it alone. A last logistic
 regression on the sum of the features (Platt 1999) calibrates the probabilities.
+
+A pair with a vertex that has no link is another case: structure is silent there, and texts count
+more. It has weights of its own, fitted in the same way to validation links of which one end has all
+of its links masked, and shrunk towards the weights of the other pairs; the isolated pairs of both
+samples calibrate it. New vertices that are given as texts are of this kind, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +39,8 @@ MOST_LINKS = 512
 NEGATIVES = 20  # unlinked pairs of each end of a link
 FOLDS = 3  # parts of the held-out links that are masked in turn
 MANY_LINKS = 20_000
+MASKED_SHARE, LEAST_MASKED = 0.1, 20  # most of the links that masked vertices may have in a fold
+ISOLATED_RIDGE = 60.0  # of the differences between the weights of the two kinds of pairs
 RIDGE = 30.0  # where links are many; it is doubled at `FEW_LINKS`
 FEW_LINKS = 100
 EMBEDDING_RIDGE = 0.3
@@ -44,42 +52,65 @@ SLOPES = 0.1, 4.0  # limits of the calibration, which changes the scale of score
 PAIRS_AT_ONCE = 2**15  # keeps the gathered rows of long lists of pairs small
 
 Vertices = NDArray[np.int64]
-# rows of some vertices, computed without some of the held-out links (row numbers)
-MaskedRows = Callable[[Vertices, Vertices], VertexRows]
+# rows of vertices (third), computed without some of the held-out links (first, row numbers) and
+# without all links of some vertices (second)
+MaskedRows = Callable[[Vertices, Vertices, Vertices], VertexRows]
 
 
 @dataclass(frozen=True)
 class LinkPosterior:
-    """The weight of each feature, and the offset."""
+    """The weight of each feature, and the offset; others for pairs with an isolated vertex.
+
+    Without ``isolated_weights`` all pairs are of one kind.
+    """
 
     weights: dict[str, float]
     offset: float
+    isolated_weights: dict[str, float] = field(default_factory=dict)
+    isolated_offset: float = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:
         """The features that count."""
-        return tuple(name for name, weight in self.weights.items() if weight)
+        other = self.isolated_weights
+        return tuple(name for name, weight in self.weights.items() if weight or other.get(name))
+
+    def kind(self, a: VertexRows, b: VertexRows) -> tuple[dict[str, float], float]:
+        """Weights and offset of one pair (rows of one vertex each)."""
+        if self.isolated_weights and not (a.degree[0] and b.degree[0]):
+            return self.isolated_weights, self.isolated_offset
+        return self.weights, self.offset
+
+    def _combined(self, features: Iterable[tuple[str, Floats]], isolated: Any) -> Any:
+        """The log odds of pairs with these features, ``isolated`` or not."""
+        other = self.isolated_weights or self.weights
+        total = np.where(
+            isolated, self.isolated_offset if self.isolated_weights else self.offset, self.offset
+        )
+        for name, values in features:
+            total += np.where(isolated, other.get(name, 0.0), self.weights[name]) * values
+        return total
 
     def log_odds(self, rows: VertexRows, sources: Vertices, targets: Vertices) -> Floats:
         """Of pairs of vertices, in a balanced sample: (m,)."""
-        scores = np.full(len(sources), self.offset)
+        scores = np.empty(len(sources))
         for start in range(0, len(sources), PAIRS_AT_ONCE):
             part = slice(start, start + PAIRS_AT_ONCE)
-            ends = rows.take(sources[part]), rows.take(targets[part])
-            for name, values in paired(*ends, self.names):
-                scores[part] += self.weights[name] * values
+            a, b = rows.take(sources[part]), rows.take(targets[part])
+            isolated = (a.degree == 0) | (b.degree == 0)
+            scores[part] = self._combined(paired(a, b, self.names), isolated)
         return scores
 
     def log_odds_matrix(self, sources: VertexRows, targets: VertexRows) -> Floats:
         """Of each source with each target: (len(sources), len(targets))."""
-        scores = np.full((len(sources), len(targets)), self.offset)
-        for name, values in crossed(sources, targets, self.names):
-            scores += self.weights[name] * values
-        return scores
+        isolated = (sources.degree == 0)[:, None] | (targets.degree == 0)
+        found: Floats = self._combined(crossed(sources, targets, self.names), isolated)
+        return found
 
     def parts(self, a: VertexRows, b: VertexRows) -> dict[str, float]:
         """What each feature adds to the log odds of one pair (rows of one vertex each)."""
-        return {name: self.weights[name] * float(v[0]) for name, v in paired(a, b, self.names)}
+        weights, _ = self.kind(a, b)
+        return {k: weights.get(k, 0.0) * float(v[0]) for k, v in paired(a, b, self.names)}
 
 
 def at_density(probability: Floats, density: float) -> Floats:
@@ -89,7 +120,14 @@ def at_density(probability: Floats, density: float) -> Floats:
 
 
 def fit_link_posterior(
-    rows: MaskedRows, held_out: Links, links: Links, names: tuple[str, ...], n: int, seed: int
+    rows: MaskedRows,
+    held_out: Links,
+    links: Links,
+    names: tuple[str, ...],
+    n: int,
+    seed: int,
+    *,
+    whole_vertices: bool = False,
 ) -> tuple[LinkPosterior, ReliabilityCurve]:
     """Fit the posterior to held-out links (m, 2) and to random unlinked pairs of their ends.
 
@@ -97,10 +135,12 @@ def fit_link_posterior(
 
     Parameters
     ----------
-    rows : called with the row numbers of some held-out links, which it must mask, and with vertices
+    rows : called with the row numbers of some held-out links and with some vertices, whose links it
+        must mask, and with the vertices it must return
     links : all links of the network
     names : features, the first of which is the embedding
     n : number of vertices
+    whole_vertices : also fit weights for pairs with an isolated vertex, if that is a feature
     """
     samples = list(_samples(rows, held_out, links, names, n, seed))
     if not samples:  # a complete graph has no unlinked pairs
@@ -117,7 +157,17 @@ def fit_link_posterior(
             predicted[own] = sigmoid(features[own] @ weights + found.offset)
     linked = _first(predicted.shape)
     curve = reliability_curve(predicted.ravel(), linked.ravel(), weights=_balanced(linked).ravel())
-    return _fit(features, names), curve
+    posterior = _fit(features, names)
+    if whole_vertices and "isolated" in names:
+        isolated = list(_isolated_samples(rows, held_out, links, names, n, seed))
+        if isolated:
+            column = features[..., names.index("isolated")] > 0
+            known = features[column], linked[column]
+            other = _fit(np.concatenate(isolated), names, towards=posterior, known=known)
+            posterior = replace(
+                posterior, isolated_weights=other.weights, isolated_offset=other.offset
+            )
+    return posterior, curve
 
 
 def _samples(
@@ -140,36 +190,90 @@ def _samples(
         ends, number = ends[~full], number[~full]
         if not len(ends):
             continue
-        i = np.repeat(ends[:, :1], NEGATIVES, axis=1)
-        j = unlinked.draw(i, random_stream(seed, 8, fold))
-        sources, targets = np.column_stack([ends[:, :1], i]), np.column_stack([ends[:, 1:], j])
-        vertices, position = np.unique([sources, targets], return_inverse=True)
-        table = rows(chosen, vertices)
-        first, second = (table.take(ends) for ends in position.reshape(2, -1))
-        columns = [values for _, values in paired(first, second, names)]
-        yield np.stack(columns, axis=1).reshape(*sources.shape, len(names)), number
+        found = _features_of(rows, chosen, chosen[:0], ends, unlinked, names, (seed, 8, fold))
+        yield found, number
 
 
-def _fit(features: Floats, names: tuple[str, ...]) -> LinkPosterior:
+def _isolated_samples(
+    rows: MaskedRows, held_out: Links, links: Links, names: tuple[str, ...], n: int, seed: int
+) -> Iterator[Floats]:
+    """Features as in `_samples` of one end of each link, of which all links are masked."""
+    rng = random_stream(seed, 9)
+    sample = rng.permutation(len(held_out))[: MOST_LINKS // 2]
+    unlinked = NonNeighbourSampler(links, n)
+    degree = np.bincount(links.ravel(), minlength=n)
+    most = max(MASKED_SHARE * len(links), LEAST_MASKED)
+    folds = FOLDS if len(links) < MANY_LINKS else 1
+    for fold, chosen in enumerate(np.array_split(sample, folds)):
+        ends = held_out[chosen]
+        turned = rng.random(len(ends)) < 0.5
+        ends[turned] = ends[turned, ::-1]
+        # many masked links would change what the other vertices are
+        few = np.cumsum(degree[ends[:, 0]]) <= most
+        ends = ends[few & (unlinked.count[ends[:, 0]] > 0)]
+        if len(ends):
+            stream = seed, 9, fold
+            yield _features_of(rows, chosen, ends[:, 0], ends, unlinked, names, stream)
+
+
+def _features_of(
+    rows: MaskedRows,
+    masked: Vertices,
+    isolated: Vertices,
+    ends: Links,
+    unlinked: NonNeighbourSampler,
+    names: tuple[str, ...],
+    stream: tuple[int, ...],
+) -> Floats:
+    """Features (q, 1 + NEGATIVES, F) of ends (q, 2): with the partner, then with others."""
+    i = np.repeat(ends[:, :1], NEGATIVES, axis=1)
+    j = unlinked.draw(i, random_stream(*stream))
+    sources, targets = np.column_stack([ends[:, :1], i]), np.column_stack([ends[:, 1:], j])
+    vertices, position = np.unique([sources, targets], return_inverse=True)
+    table = rows(masked, isolated, vertices)
+    first, second = (table.take(side) for side in position.reshape(2, -1))
+    columns = [values for _, values in paired(first, second, names)]
+    return np.stack(columns, axis=1).reshape(*sources.shape, len(names))
+
+
+def _fit(
+    features: Floats,
+    names: tuple[str, ...],
+    towards: LinkPosterior | None = None,
+    known: tuple[Floats, NDArray[np.bool_]] | None = None,
+) -> LinkPosterior:
+    """The posterior of a sample; ``towards`` another one, differences from which are penalised.
+
+    ``known`` are further pairs for the calibration: features (m, F), and whether they are linked.
+    """
     queries, size, count = features.shape
     flat = features.reshape(-1, count)
     spread = flat.std(axis=0)
     scale = np.where(spread > LEAST_SPREAD, spread, np.inf)  # a constant says nothing
     x = ((flat - flat.mean(axis=0)) / scale).reshape(features.shape)
-    few = RIDGE * (1 + FEW_LINKS / (queries / 2))  # a link is two queries, one of each end
-    ridge = np.where(np.arange(count) == 0, EMBEDDING_RIDGE, few)
+    centre = np.zeros(count)
+    if towards is None:
+        few = RIDGE * (1 + FEW_LINKS / (queries / 2))  # a link is two queries, one of each end
+        ridge = np.where(np.arange(count) == 0, EMBEDDING_RIDGE, few)
+    else:
+        ridge = np.full(count, ISOLATED_RIDGE * (1 + FEW_LINKS / queries))
+        others = np.array([towards.weights[name] for name in names])
+        centre = np.where(np.isfinite(scale), others * spread, 0.0)
     least = [LEAST_WEIGHT, *(None if name in ANY_SIGN else 0.0 for name in names[1:]), None]
     bounds = [(low, None) for low in least]
-    start = np.zeros(count + 1)
+    start = np.append(centre, 0.0)
     from scipy.optimize import minimize  # slow to import, and only a fit needs it
 
-    found = minimize(_loss, start, (x, ridge), jac=True, method="L-BFGS-B", bounds=bounds)
+    found = minimize(_loss, start, (x, ridge, centre), jac=True, method="L-BFGS-B", bounds=bounds)
     w = found.x[:-1] / scale
-    slope, offset = _calibration(flat @ w, _first((queries, size)).ravel())
+    linked = _first((queries, size)).ravel()
+    if known is not None:
+        flat, linked = np.concatenate([flat, known[0]]), np.append(linked, known[1])
+    slope, offset = _calibration(flat @ w, linked)
     return LinkPosterior(dict(zip(names, (slope * w).tolist(), strict=True)), offset)
 
 
-def _loss(unknowns: Floats, x: Floats, ridge: Floats) -> tuple[float, Floats]:
+def _loss(unknowns: Floats, x: Floats, ridge: Floats, centre: Floats) -> tuple[float, Floats]:
     """The loss of weights and offset (F + 1,) on features (q, 1 + NEGATIVES, F), and its gradient.
 
     The first pair of each query is the link.
@@ -186,8 +290,9 @@ def _loss(unknowns: Floats, x: Floats, ridge: Floats) -> tuple[float, Floats]:
     total = chance.sum(axis=1, keepdims=True)
     value += CHOICE_SHARE * (np.log(total) - shifted[:, :1]).sum()
     slope = wrong + CHOICE_SHARE * (chance / total - linked)
-    gradient = np.tensordot(slope, x) + ridge * w
-    return float(value + (ridge * w**2).sum() / 2), np.append(gradient, wrong.sum())
+    change = w - centre
+    gradient = np.tensordot(slope, x) + ridge * change
+    return float(value + (ridge * change**2).sum() / 2), np.append(gradient, wrong.sum())
 
 
 def _calibration(scores: Floats, linked: NDArray[np.bool_]) -> tuple[float, float]:

@@ -339,12 +339,13 @@ class Predictor:
         source, target, text, cosine = self._attribute(a, b)
         posterior = self._link_posterior
         parts = posterior.parts(rows_a, rows_b)
+        weights, offset = posterior.kind(rows_a, rows_b)
         embedding = parts.pop("embedding", 0.0)
         # asinh(c / KNEE) in proportion to the parts of the cosine c; 1 / KNEE is the limit at 0
         rate = np.arcsinh(cosine / KNEE) / cosine if cosine else 1 / KNEE
-        from_texts = float(posterior.weights["embedding"] * rate * text)
+        from_texts = float(weights["embedding"] * rate * text)
         parts = {"texts": from_texts, "links": embedding - from_texts} | parts
-        score = np.array([posterior.offset + sum(parts.values())])
+        score = np.array([offset + sum(parts.values())])
         balanced, sparse = (float(self.probability(score, balanced=b)[0]) for b in (True, False))
         return Explanation(source, target, balanced, sparse, float(score[0]), parts)
 

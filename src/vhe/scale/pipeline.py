@@ -14,11 +14,12 @@ import numpy as np
 
 from vhe.config import VHEConfig
 from vhe.errors import VHEError
+from vhe.graph.isolated import isolated_weight
 from vhe.graph.posterior import PROBES
 from vhe.predict.link_posterior import LinkPosterior
 from vhe.predict.pair_features import LINK_STRENGTHS
 from vhe.runtime.provenance import provenance
-from vhe.scale import couplings, ids, lists, model, solver, suggest, words
+from vhe.scale import couplings, ids, isolated, lists, model, solver, suggest, words
 from vhe.scale.engine import Applied, Engine, OnPhase, connected
 from vhe.scale.inputs import Dataset, part_files, read_dataset
 from vhe.scale.shards import read_array, write_array, write_json
@@ -141,6 +142,7 @@ class Phases:
             solve = partial(self._solve, systems[name], name, dim)
             phase(f"posterior of {name}", solve)
         phase("variance", partial(self._solve, systems["embedding"], solver.VARIANCE, PROBES))
+        phase("isolated vertices", self._isolated)
         phase("suggestions", self._suggestions)
         phase("model", self._model)
 
@@ -332,6 +334,13 @@ class Phases:
         blocks = range(len(self.sizes))
         self.engine.map("columns", solver.combine_columns, blocks, self.work, target, groups)
         return solver.iterations_for(system.radius)
+
+    def _isolated(self) -> None:
+        blocks = range(len(self.sizes))
+        weight = isolated_weight(self.config.text_knn_weight, self.trained["text_knn_weight"])
+        arguments = self.work, self.sizes, weight
+        self.engine.map("isolated vertices", isolated.write_isolated, blocks, *arguments)
+        self.engine.map("isolated vertices", isolated.use_isolated, blocks, self.work)
 
     def _suggestions(self) -> None:
         engine, work, blocks = self.engine, self.work, range(len(self.sizes))

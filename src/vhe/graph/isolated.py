@@ -1,0 +1,65 @@
+"""Vertices without links: their nearest texts count as much as those of new vertices do.
+
+The posterior mean of a vertex given all other codes is (Λ m + Σ s z) / (Λ + Σ s). For a vertex with
+links, s are the couplings of the prior. One without links has nothing but its text and the texts
+near it, whose couplings s = w · cos · [(1 + k_i)(1 + k_j)]^-½ get the larger weight w of new
+vertices (`inductive.py`). The codes of all other vertices stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from vhe.graph.inductive import NEW_TEXT_KNN_WEIGHT
+from vhe.graph.model import TextNeighbours, Vectors
+
+
+@dataclass(frozen=True)
+class IsolatedPosterior:
+    """Posterior of k vertices without links, given all other codes."""
+
+    vertices: NDArray[np.int64]  # (k,)
+    mean: Vectors  # (k, d)
+    diagonal: Vectors  # (k,)
+
+
+def isolated_weight(setting: float | None, chosen: float) -> float:
+    """The weight of nearest texts: that of new vertices, unless the setting gives another."""
+    return max(NEW_TEXT_KNN_WEIGHT, chosen) if setting is None else setting
+
+
+def isolated_posterior(
+    links: NDArray[np.int64],
+    neighbours: TextNeighbours,
+    precision: Vectors,
+    codes: Vectors,
+    mean: Vectors,
+    weight: float,
+) -> IsolatedPosterior:
+    """The posterior of the vertices without ``links`` (m, 2).
+
+    Parameters
+    ----------
+    precision, codes, mean : (n,) Λ, (n, d) text codes and (n, d) posterior means of all vertices
+    weight : of nearest texts
+    """
+    n = len(precision)
+    isolated = np.bincount(links.ravel(), minlength=n) == 0
+    ends = np.concatenate([neighbours.pairs, neighbours.pairs[:, ::-1]])
+    count = np.bincount(ends[:, 0], minlength=n)
+    cosines = np.tile(neighbours.cosines, 2)
+    own = isolated[ends[:, 0]]
+    ends, cosines = ends[own], cosines[own]
+    values = weight * cosines * (count[ends] + 1.0).prod(axis=1) ** -0.5
+    vertices = np.flatnonzero(isolated)
+    coupling: Any = sparse.csr_array((values, ends.T), shape=(n, n), dtype=np.float32)[vertices]
+    diagonal = precision[vertices] + coupling.sum(axis=1)
+    total = precision[vertices, None] * codes[vertices] + coupling @ mean
+    return IsolatedPosterior(
+        vertices, (total / diagonal[:, None]).astype(np.float32), diagonal.astype(np.float32)
+    )
