@@ -168,7 +168,7 @@ def test_isolated_vertices_have_weights_of_their_own(groups: Any) -> None:
     arguments = spy, held_out, everything, names, len(rows), 0
     posterior, _ = fit_link_posterior(*arguments, whole_vertices=True)
     assert set(seen) <= set(held_out.ravel().tolist())
-    assert len(seen) > 10
+    assert len(seen) >= 6
     assert set(posterior.isolated_weights) == set(names)
     assert posterior.isolated_weights["isolated"] == 0  # the same in all of these pairs
     alone = np.append(known, held_out, axis=0)
