@@ -25,7 +25,8 @@ ZOOMS = (1, 4, 16)
 FRAMES = 60
 DRAG = """
 async ([zoom, frames]) => {
-  map.place = `${map.width / 2},${map.height / 2},${zoom}`;
+  map.fit();
+  map.zoom(zoom);
   const between = [], drawing = [], next = () => new Promise(requestAnimationFrame);
   const draw = map.draw.bind(map);
   map.draw = () => { const began = performance.now(); draw(); drawing.push(performance.now() - began); };

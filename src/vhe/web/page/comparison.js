@@ -28,10 +28,9 @@ const openComparison = (data, page, { toolbar, rowOf }) => {
       element("span", { className: "split" }, `text ${percent(found.text_share)}`,
         meter(found.text_share), `structure ${percent(found.structure_share)}`),
       element("ul", { className: "parts", ariaLabel: "Contributions to the log odds of a link" },
-        ...Object.entries(found.parts).map(contribution)),
-      button("more", "Shortest path", () => showPath(i, j)),
+        ...Object.entries(found.parts).filter(([, value]) => Math.abs(value) >= 0.005).map(contribution)),
       button("close", "×", close, "Close comparison")),
-    ...(found.linked ? [] : [toolbar(i, j)]),
+    element("div", { className: "row actions" }, ...(found.linked ? [] : [toolbar(i, j)]), button("", "Shortest path", () => showPath(i, j))),
     element("div", { className: "columns" }, side(found.source), side(found.target))];
 
   const hide = () => {

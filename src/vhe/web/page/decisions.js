@@ -21,9 +21,9 @@ const makeDecisions = (data, { current, isActive, onChange }) => {
   const remember = (i, j, state) => states.set(pairKey(i, j), state);
 
   const save = async (i, j, state, undone) => {
-    const path = `api/decisions/${i}/${j}`;
+    const path = `api/decisions/${i}/${j}`, { numbering } = data; // the server refuses numbers of an earlier network
     try {
-      await (state === "open" ? send("DELETE", path) : send("PUT", path, { state }));
+      await (state === "open" ? send("DELETE", `${path}?numbering=${numbering}`) : send("PUT", path, { state, numbering }));
     } catch (error) {
       status.replaceChildren(element("span", { className: "error", textContent: `Not saved: ${error.message}` }));
       return false;
@@ -68,7 +68,7 @@ const makeDecisions = (data, { current, isActive, onChange }) => {
 
   const decisionButton = (key, label, pressed, onclick) => element("button", { type: "button", onclick, ariaPressed: pressed, ariaKeyShortcuts: keyName(key) },
     label, element("kbd", { textContent: keyName(key), ariaHidden: "true" }));
-  const toolbar = (i, j) => element("div", { className: "row decide", role: "group", ariaLabel: "Decision" },
+  const toolbar = (i, j) => element("div", { className: "decide", role: "group", ariaLabel: "Decision" },
     ...Object.entries(DECISIONS).map(([key, { state, verb }]) =>
       decisionButton(key, verb, String(stateOf(i, j) === state), () => enqueue(() => decide(state)))),
     decisionButton("u", "Undo", null, () => enqueue(undo)));

@@ -2,7 +2,7 @@
 // The explorer: the server answers requests about vertices, pairs of vertices, and new texts.
 
 const MORE = 30; // suggestions in the longer list
-const LAYOUT_POLLING = 3; // seconds
+const LAYOUT_POLLING = 2; // seconds
 
 // The tab in view: that of the address, or else the one that shows what is selected.
 const openTabs = () => {
@@ -39,7 +39,7 @@ const followLayout = async (data, map) => {
     } catch { /* the server may be restarting */ }
     if (layout === "quick") continue;
     const final = await request("api/map");
-    if (final.ids.length !== data.ids.length) return location.reload();
+    if (final.numbering !== data.numbering) return location.reload();
     map.setLayout(Float32Array.from(final.x), Float32Array.from(final.y), final.regions);
     note.hidden = true;
   }

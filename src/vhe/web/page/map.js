@@ -2,6 +2,7 @@
 // The map: all vertices on one canvas, with the links and names of what is selected.
 
 const MAX_GROUP_LINKS = 2000; // vertices of a group whose links are drawn
+const MAX_GROUP_NAMES = 30;
 
 class NetworkMap extends MapView {
   // network: as `makeNetwork` returns it; a colour is an index into `palette`, names of CSS variables
@@ -201,7 +202,7 @@ class NetworkMap extends MapView {
       }
     }
     path.slice(1).forEach((j, k) => this.drawLines(context, this.screen(path[k]), [j], { width: 2.6, alpha: 1, colour: this.accent }));
-    const marked = path.length ? path : group.slice(0, 40);
+    const marked = path.length ? path : group.length <= MAX_GROUP_NAMES ? group : [];
     for (const i of marked) {
       this.fillDisc(context, i, radius, occupied);
       this.drawRing(context, i, radius + 2.5);

@@ -20,8 +20,8 @@ const precisionChart = ({ bins }) => {
     text({ x: 0, y: 11 }, "Precision"),
     ...ticks.flatMap((p) => [
       svg("line", { class: "grid", x1: left, x2: right, y1: y(p), y2: y(p) }),
-      text({ x: left - 7, y: y(p) + 4, "text-anchor": "end" }, percent(p)),
-      text({ x: x(p), y: bottom + 16, "text-anchor": p === 1 ? "end" : "middle" }, percent(p))]),
+      text({ x: left - 7, y: y(p) + 4, "text-anchor": "end" }, `${100 * p} %`),
+      text({ x: x(p), y: bottom + 16, "text-anchor": p === 1 ? "end" : "middle" }, `${100 * p} %`)]),
     text({ x: right, y: bottom + 32, "text-anchor": "end" }, "predicted probability"),
     svg("line", { class: "grid", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),
     ...reviewed.flatMap((bin) => [

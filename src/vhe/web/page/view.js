@@ -39,17 +39,18 @@ class MapView {
     this.redraw();
   }
 
-  // Centre and zoom as text, null if the whole map is shown.
+  // Centre and zoom as text, null if the whole map is shown. The zoom is relative to the width of the canvas, because
+  // its height changes when a comparison opens.
   get place() {
     if (this.scale === this.fitScale && this.cx === this.width / 2 && this.cy === this.height / 2) return null;
-    return `${Math.round(this.cx)},${Math.round(this.cy)},${(this.scale / this.fitScale).toPrecision(4)}`;
+    return `${Math.round(this.cx)},${Math.round(this.cy)},${((this.scale * this.width) / this.w).toPrecision(4)}`;
   }
 
   set place(text) {
     const [cx, cy, zoom] = (text ?? "").split(",").map(Number);
     this.fit();
     if (cx >= 0 && cy >= 0 && zoom > 0) {
-      this.scale = this.fitScale * clamp(zoom, 1, MAX_ZOOM);
+      this.scale = clamp((zoom * this.w) / this.width, this.fitScale, this.fitScale * MAX_ZOOM);
       [this.cx, this.cy] = [Math.min(cx, this.width), Math.min(cy, this.height)];
     }
     this.byUser = false;
@@ -111,8 +112,9 @@ class MapView {
   frameAll(numbers, smoothly) {
     const [[left, right], [top, bottom]] = [this.x, this.y].map((values) => numbers.reduce(
       ([low, high], i) => [Math.min(low, values[i]), Math.max(high, values[i])], [Infinity, -Infinity]));
+    const most = clamp(Math.sqrt(this.x.length) / 2, 6, 40); // so that vertices between them remain in view
     const scale = Math.min((this.w - 120) / Math.max(1, right - left), (this.h - 120) / Math.max(1, bottom - top));
-    this.glide((left + right) / 2, (top + bottom) / 2, clamp(scale, this.fitScale, this.fitScale * 8), smoothly);
+    this.glide((left + right) / 2, (top + bottom) / 2, clamp(scale, this.fitScale, this.fitScale * most), smoothly);
   }
 
   glide(x, y, scale, smoothly) {
