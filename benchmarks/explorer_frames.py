@@ -29,7 +29,11 @@ async ([zoom, frames]) => {
   map.zoom(zoom);
   const between = [], drawing = [], next = () => new Promise(requestAnimationFrame);
   const draw = map.draw.bind(map);
-  map.draw = () => { const began = performance.now(); draw(); drawing.push(performance.now() - began); };
+  map.draw = () => {
+    const began = performance.now();
+    draw();
+    drawing.push(performance.now() - began);
+  };
   let last = await next();
   for (let k = 0; k < frames; k++) {
     map.move(k % 20 < 10 ? 6 : -6, 3);
