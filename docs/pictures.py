@@ -2,8 +2,8 @@
 
     .venv/bin/python docs/pictures.py demo/model
 
-uses the model that `make demo` wrote. The same model gives the same pictures. `explain.png` is a
-screenshot and needs Playwright and chromium.
+uses the model that `make demo` wrote. The same model gives the same pictures. `explain.png` and
+`explorer.png` are screenshots and need Playwright and chromium.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,38 @@ def draw_map(model: vhe.VHE) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_map(Path(folder) / "map.png", model, map_coordinates(model, seed=0))
         small_png(Path(folder) / "map.png", IMAGES / "map.png")
+
+
+def draw_explorer(model: vhe.VHE) -> None:
+    """A screenshot of `vhe serve demo/model` with the first suggestion opened."""
+    from playwright.sync_api import sync_playwright
+
+    from vhe.web.app import make_app
+    from vhe.web.explorer import Explorer
+    from vhe.web.server import bind, server
+    from vhe.web.service import Service
+    from vhe.web.snapshot import Snapshot
+
+    service = Service(Snapshot(Explorer(model, map_coordinates(model, seed=0))))
+    service.start()
+    bound = bind("127.0.0.1", 0)
+    running = server(make_app(service))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
+    thread.start()
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": 860}, reduced_motion="reduce")
+        page.set_default_timeout(300_000)
+        page.goto(f"http://127.0.0.1:{bound.getsockname()[1]}/")
+        page.locator("#suggestions li > button").first.click()
+        page.wait_for_selector("#pair article")
+        page.screenshot(path=Path(folder) / "page.png")
+        browser.close()
+        small_png(Path(folder) / "page.png", IMAGES / "explorer.png")
+    running.should_exit = True
+    thread.join()
+    service.close()
 
 
 def draw_explanation(model: vhe.VHE) -> None:
@@ -161,6 +194,7 @@ if __name__ == "__main__":
     draw_joint()
     draw_alignment(fitted)
     draw_explanation(fitted)
+    draw_explorer(fitted)
     draw_map(fitted)
     for picture in sorted(IMAGES.iterdir()):
         print(f"{picture.name}: {picture.stat().st_size / 1000:.0f} kB")

@@ -202,9 +202,11 @@ class Explorer:
         return near
 
     def labelled(self, label: str) -> np.ndarray:
-        """Which vertices have a label, as printed: (n,)."""
+        """Which vertices have a label, as printed or as it is named on the map: (n,)."""
         labels = self.network.labels or (None,) * len(self)
-        return np.array([x is not None and str(x) == label for x in labels])
+        named = grouped_labels(self.network.labels) or labels
+        pairs = zip(labels, named, strict=True)
+        return np.array([x is not None and label in (str(x), str(name)) for x, name in pairs])
 
     def suggested_link(self, found: Answer) -> Answer:
         """An item of `Review.select` with its vertices."""

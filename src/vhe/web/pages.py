@@ -7,8 +7,31 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 # In loading order; later scripts use the definitions of earlier ones.
-SCRIPTS = ("theme.js", "raster.js", "map.js", "network.js", "controls.js", "page.js")
-EXPLORER_SCRIPTS = ("explorer.js",)  # of the explorer only
+SCRIPTS = (
+    "theme.js",
+    "raster.js",
+    "edges.js",
+    "view.js",
+    "gestures.js",
+    "map.js",
+    "network.js",
+    "elements.js",
+    "legend.js",
+    "search.js",
+    "address.js",
+    "group.js",
+    "page.js",
+)
+EXPLORER_SCRIPTS = (  # of the explorer only
+    "server.js",
+    "decisions.js",
+    "comparison.js",
+    "review.js",
+    "precision.js",
+    "newtext.js",
+    "colouring.js",
+    "explorer.js",
+)
 STYLES = ("map.css", "explorer.css")
 
 _templates = Environment(

@@ -1,29 +1,36 @@
 "use strict";
-// The map: all vertices on one canvas, and the gestures and keys that move the view.
+// The map: all vertices on one canvas, with the links and names of what is selected.
 
-class NetworkMap {
+const MAX_GROUP_LINKS = 2000; // vertices of a group whose links are drawn
+const MAX_GROUP_NAMES = 30;
+
+class NetworkMap extends MapView {
   // network: as `makeNetwork` returns it; a colour is an index into `palette`, names of CSS variables
-  constructor(canvas, network, { onHover, onSelect }) {
-    this.canvas = canvas;
-    this.network = network;
-    this.onHover = onHover;
-    this.onSelect = onSelect;
-    this.width = network.x.reduce((a, b) => Math.max(a, b), 1);
-    this.height = network.y.reduce((a, b) => Math.max(a, b), 1);
+  // onHover(i), onSelect(i, add), onLasso(corners): called for gestures; onView(place): after the user has moved the view
+  constructor(canvas, network, { onHover, onSelect, onLasso, onView }) {
+    super(canvas, network.x, network.y);
+    Object.assign(this, { network, onHover, onSelect, onLasso, onView });
     this.selected = -1;
     this.hover = -1;
     this.highlighted = null; // Uint8Array: vertices to emphasise while the others fade
     this.partner = -1; // the other vertex of the compared pair
     this.newText = null; // {x, y, near}: position and nearest vertices of an embedded text
+    this.group = []; // several selected vertices, and a mask of them
+    this.groupMask = null;
+    this.path = []; // vertices of a path through the group
+    this.lassoMode = false; // whether dragging draws a lasso
+    this.lasso = null; // points of the lasso that is being drawn
+    this.edges = null; // EdgeLayer, while all links are shown
     this.palette = LABELS;
     const hash = (i) => Math.imul(i, 2654435761) >>> 0;
     this.order = [...network.x.keys()].sort((a, b) => hash(a) - hash(b)); // mixed: no label always covers another
     this.byDegree = [...this.order].sort((a, b) => network.degree[b] - network.degree[a]);
     this.readColours();
-    new ResizeObserver(() => this.resize()).observe(canvas);
+    const resize = () => { if (this.measure()) this.draw(); }; // immediately: a resized canvas is blank
+    new ResizeObserver(resize).observe(canvas);
     theme.listeners.push(() => { this.readColours(); this.redraw(); });
-    this.resize();
-    this.addListeners();
+    resize();
+    addGestures(this);
   }
 
   readColours() {
@@ -34,18 +41,6 @@ class NetworkMap {
     this.font = getComputedStyle(document.body).fontFamily;
   }
 
-  resize() {
-    const box = this.canvas.getBoundingClientRect(), ratio = window.devicePixelRatio || 1;
-    if (box.width === this.w && box.height === this.h && ratio === this.ratio) return;
-    const untouched = this.fitScale === undefined || this.scale === this.fitScale;
-    [this.w, this.h, this.ratio] = [box.width, box.height, ratio];
-    this.canvas.width = Math.round(this.w * this.ratio);
-    this.canvas.height = Math.round(this.h * this.ratio);
-    this.fitScale = Math.max(1e-9, Math.min((this.w - 56) / this.width, (this.h - 56) / this.height));
-    if (untouched) this.fit();
-    this.draw(); // immediately: a resized canvas is blank
-  }
-
   // colour[i] is an index into `palette`.
   setColours(colour, palette) {
     this.network.colour = colour;
@@ -54,73 +49,41 @@ class NetworkMap {
     this.redraw();
   }
 
-  fit() {
-    this.animation = null;
-    this.scale = this.fitScale;
-    this.cx = this.width / 2;
-    this.cy = this.height / 2;
-    this.redraw();
+  // New coordinates of all vertices, and names of their regions.
+  setLayout(x, y, regions) {
+    const { place } = this;
+    Object.assign(this.network, { x, y, regions });
+    this.setCoordinates(x, y);
+    [this.w, this.fitScale] = []; // measure again
+    this.measure();
+    this.place = place;
+    if (this.edges) this.edges = new EdgeLayer(this.network);
   }
 
-  toScreen({ x, y }) { return [(x - this.cx) * this.scale + this.w / 2, (y - this.cy) * this.scale + this.h / 2]; }
-  screen(i) { return this.toScreen({ x: this.network.x[i], y: this.network.y[i] }); }
-
-  // The vertex nearest to a point of the screen, at most `reach` pixels away, or -1.
-  at(sx, sy, reach) {
-    const { x, y } = this.network, cx = (sx - this.w / 2) / this.scale + this.cx, cy = (sy - this.h / 2) / this.scale + this.cy;
-    let nearest = -1, closest = (reach / this.scale) ** 2;
-    for (let i = 0; i < x.length; i++) { // less than a millisecond for 100,000 vertices
-      const distance = (x[i] - cx) ** 2 + (y[i] - cy) ** 2;
-      if (distance <= closest) { closest = distance; nearest = i; }
-    }
-    return nearest;
-  }
-
-  zoom(factor, sx = this.w / 2, sy = this.h / 2) {
-    const before = this.scale;
-    this.scale = clamp(before * factor, this.fitScale, this.fitScale * 250);
-    const moved = 1 / before - 1 / this.scale;
-    this.move((sx - this.w / 2) * moved * this.scale, (sy - this.h / 2) * moved * this.scale);
-  }
-
-  move(dx, dy) {
-    this.animation = null;
-    this.cx = clamp(this.cx + dx / this.scale, 0, this.width);
-    this.cy = clamp(this.cy + dy / this.scale, 0, this.height);
-    this.redraw();
-  }
-
-  // Bring a vertex and most of its neighbours into view, immediately or animated.
+  // Bring a vertex and most of its neighbours into view.
   showVertex(i, smoothly) {
-    const { x, y } = this.network, near = [...this.network.neighbours(i), ...this.network.suggested(i).map((link) => link.number)];
-    this.frame(x[i], y[i], near, smoothly);
+    const near = [...this.network.neighbours(i), ...this.network.suggested(i).map((link) => link.number)];
+    this.frame(this.x[i], this.y[i], near, smoothly);
   }
 
-  frame(x, y, near, smoothly) {
-    const apart = near.map((j) => Math.max(Math.abs(this.network.x[j] - x) / this.w, Math.abs(this.network.y[j] - y) / this.h)).sort((a, b) => a - b);
-    const most = apart.length ? apart[Math.floor(0.75 * (apart.length - 1))] : 0;
-    const scale = clamp(0.36 / Math.max(1e-9, most), this.fitScale * 1.8, this.fitScale * (apart.length ? 30 : 7));
-    const from = [this.cx, this.cy, Math.log(this.scale)], to = [x, y, Math.log(scale)];
-    const set = (share) => {
-      const [cx, cy, logScale] = from.map((value, k) => value + (to[k] - value) * share);
-      [this.cx, this.cy, this.scale] = [cx, cy, Math.exp(logScale)];
-      this.redraw();
-    };
-    if (!smoothly || matchMedia("(prefers-reduced-motion: reduce)").matches) return set(1);
-    const began = performance.now(), token = (this.animation = {});
-    const step = (now) => {
-      if (this.animation !== token) return;
-      const t = clamp((now - began) / 350, 0, 1);
-      set(t * t * (3 - 2 * t));
-      if (t < 1) requestAnimationFrame(step);
-    };
-    requestAnimationFrame(step);
+  showEdges(shown) {
+    if (shown === Boolean(this.edges)) return;
+    this.edges = shown ? new EdgeLayer(this.network) : null;
+    this.redraw();
+  }
+
+  setGroup(numbers, path) {
+    [this.group, this.path] = [numbers, path];
+    this.groupMask = numbers.length ? new Uint8Array(this.x.length) : null;
+    for (const i of numbers) this.groupMask[i] = 1;
+    this.redraw();
   }
 
   highlight(mask) { this.highlighted = mask; this.redraw(); }
   select(i) { this.selected = i; this.partner = -1; this.redraw(); }
   setPartner(j) { this.partner = j; this.redraw(); }
   setNewText(newText) { this.newText = newText; this.redraw(); }
+  setLasso(points) { this.lasso = points; this.redraw(); }
 
   redraw() {
     if (this.waiting) return;
@@ -129,41 +92,66 @@ class NetworkMap {
   }
 
   draw() {
-    const { order, highlighted } = this, context = this.canvas.getContext("2d"), focused = this.selected >= 0 || this.newText;
-    const grown = (this.scale / this.fitScale) ** 0.4;
+    const { order, group } = this, context = this.canvas.getContext("2d"), focused = this.selected >= 0 || this.newText;
+    const grown = (this.scale / this.fitScale) ** 0.4, mask = this.highlighted ?? this.groupMask;
     const radius = clamp(clamp(165 / Math.sqrt(order.length), 1, 4.5) * grown, 1, 6.5);
-    this.drawVertices(context, radius, focused || highlighted ? 0.22 : 1, focused ? 0.5 : 1);
+    this.drawVertices(context, radius, focused || mask ? 0.22 : 1, focused ? 0.5 : 1, mask);
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     const occupied = [], zoomedIn = this.scale >= this.fitScale * 1.8;
+    if (group.length && !focused) this.drawGroup(context, radius, occupied);
     if (focused) this.drawLinks(context, radius, occupied);
-    else if (zoomedIn) this.drawNames(context, radius, occupied);
-    else if (!highlighted) this.drawRegions(context, occupied);
+    else if (zoomedIn && !this.path.length) this.drawNames(context, radius, occupied, mask);
+    else if (!mask) this.drawRegions(context, occupied);
     if (this.newText) this.drawNewText(context);
     if (this.hover >= 0) this.drawRing(context, this.hover, radius + 2.5);
+    if (this.lasso) this.drawLasso(context);
+    if (this.byUser) this.onView(this.place);
   }
 
-  // All vertices in one pass; highlighted ones a second time, on top.
-  drawVertices(context, radius, opacity, highlightOpacity) {
-    const { network, order, highlighted } = this, raster = new Raster(this.canvas.width, this.canvas.height, this.surface);
-    // Vertices without links are smaller.
-    const stamps = (share) => [network.degree[this.byDegree[0]] ? 0.72 : 1, 1].map((size) =>
-      this.colours.map((colour) => raster.stamp(radius * size * this.ratio, radius > 1.5 ? 0.6 * this.ratio : 0, colour, share)));
-    const scale = this.scale * this.ratio;
+  // All links if they are shown, and all vertices; those of the mask a second time, on top.
+  drawVertices(context, radius, opacity, maskOpacity, mask) {
+    const { network, order } = this, { width, height } = this.canvas;
+    if (!this.raster?.fits(width, height, this.surface)) this.raster = new Raster(width, height, this.surface);
+    const { raster } = this, scale = this.scale * this.ratio, { px, py, kind } = this.inOrder();
     const left = (this.w * this.ratio) / 2 - this.cx * scale, top = (this.h * this.ratio) / 2 - this.cy * scale;
-    const put = (i, [small, large]) =>
-      raster.put((network.degree[i] ? large : small)[network.colour[i]], network.x[i] * scale + left, network.y[i] * scale + top);
+    // Vertices without links are smaller.
+    const stamps = (share) => this.colours.flatMap((colour) => [network.degree[this.byDegree[0]] ? 0.72 : 1, 1].map((size) =>
+      raster.stamp(radius * size * this.ratio, radius > 1.5 ? 0.6 * this.ratio : 0, colour, share)));
+    if (this.edges) {
+      this.edges.paint(raster, scale, left, top, this.link, opacity < 1 ? 0.4 : 1);
+      if (!this.edges.complete) this.redraw();
+    } else raster.clear();
     const faded = stamps(opacity);
-    for (let k = 0; k < order.length; k++) put(order[k], faded);
-    if (highlighted) {
-      const bright = stamps(highlightOpacity);
-      for (let k = 0; k < order.length; k++) if (highlighted[order[k]]) put(order[k], bright);
+    for (let k = 0; k < px.length; k++) raster.put(faded[kind[k]], px[k] * scale + left, py[k] * scale + top);
+    if (mask) {
+      const bright = stamps(maskOpacity);
+      for (let k = 0; k < px.length; k++) if (mask[order[k]]) raster.put(bright[kind[k]], px[k] * scale + left, py[k] * scale + top);
     }
     raster.show(context);
+  }
+
+  // Coordinates and kinds of the vertices in drawing order; the kind selects the stamp.
+  inOrder() {
+    const { x, y, colour, degree } = this.network;
+    if (this.drawn?.x !== x || this.drawn.colour !== colour) {
+      const from = (values) => Float32Array.from(this.order, (i) => values[i]);
+      const kind = Uint8Array.from(this.order, (i) => 2 * colour[i] + (degree[i] ? 1 : 0));
+      this.drawn = { x, colour, px: from(x), py: from(y), kind };
+    }
+    return this.drawn;
   }
 
   circle(context, i, radius) {
     context.beginPath();
     context.arc(...this.screen(i), radius, 0, 2 * Math.PI);
+  }
+
+  fillDisc(context, i, radius, occupied) {
+    this.circle(context, i, radius);
+    context.fillStyle = this.colours[this.network.colour[i]];
+    context.fill();
+    const [x, y] = this.screen(i);
+    occupied.push([x - radius, y - radius, x + radius, y + radius]);
   }
 
   drawRing(context, i, radius) {
@@ -198,16 +186,39 @@ class NetworkMap {
     this.drawLines(context, from, links, {});
     this.drawLines(context, from, partner, { width: 2.6, alpha: 1, colour: this.accent });
     if (i < 0) occupied.push([sx - 12, sy - 12, sx + 12, sy + 12]);
-    for (const j of [...suggested, ...links, ...marked]) {
-      this.circle(context, j, radius);
-      context.fillStyle = this.colours[this.network.colour[j]];
-      context.fill();
-      const [x, y] = this.screen(j);
-      occupied.push([x - radius, y - radius, x + radius, y + radius]);
-    }
+    for (const j of [...suggested, ...links, ...marked]) this.fillDisc(context, j, radius, occupied);
     for (const j of marked) this.drawRing(context, j, radius + 2.5);
     for (const j of marked) this.drawName(context, j, radius, occupied, true);
     for (const j of [...links, ...suggested].slice(0, 40)) if (j !== this.partner) this.drawName(context, j, radius, occupied, false);
+  }
+
+  // The links inside a group of vertices, and the path through it.
+  drawGroup(context, radius, occupied) {
+    const { group, groupMask, path, network } = this;
+    if (group.length <= MAX_GROUP_LINKS) {
+      for (const i of group) {
+        const ends = network.neighbours(i).filter((j) => j > i && groupMask[j]);
+        this.drawLines(context, this.screen(i), ends, { alpha: 0.35 });
+      }
+    }
+    path.slice(1).forEach((j, k) => this.drawLines(context, this.screen(path[k]), [j], { width: 2.6, alpha: 1, colour: this.accent }));
+    const marked = path.length ? path : group.length <= MAX_GROUP_NAMES ? group : [];
+    for (const i of marked) {
+      this.fillDisc(context, i, radius, occupied);
+      this.drawRing(context, i, radius + 2.5);
+    }
+    for (const i of marked) this.drawName(context, i, radius, occupied, true);
+  }
+
+  drawLasso(context) {
+    const outline = new Path2D(`M ${this.lasso.map((point) => point.join(" ")).join(" L ")} Z`);
+    context.globalAlpha = 0.1;
+    context.fillStyle = this.accent;
+    context.fill(outline, "evenodd");
+    context.globalAlpha = 1;
+    context.lineWidth = 1.5;
+    context.strokeStyle = this.accent;
+    context.stroke(outline);
   }
 
   drawNewText(context) {
@@ -246,7 +257,7 @@ class NetworkMap {
     return true;
   }
 
-  // The names of the labels.
+  // The names of the regions.
   drawRegions(context, occupied) {
     context.font = `600 13px ${this.font}`;
     for (const region of this.network.regions) {
@@ -257,11 +268,11 @@ class NetworkMap {
   }
 
   // The ids of the vertices with the highest degree, as many as fit into the view.
-  drawNames(context, radius, occupied) {
+  drawNames(context, radius, occupied, mask) {
     const limit = Math.round((this.w * this.h) / 14000);
     for (let k = 0, tried = 0; k < this.byDegree.length && occupied.length < limit && tried < 600; k++) {
       const i = this.byDegree[k];
-      if (this.highlighted && !this.highlighted[i]) continue;
+      if (mask && !mask[i]) continue;
       const [sx, sy] = this.screen(i);
       if (sx < 0 || sy < 0 || sx > this.w || sy > this.h) continue;
       tried++;
@@ -275,69 +286,5 @@ class NetworkMap {
     this.canvas.classList.toggle("over", i >= 0);
     this.onHover(i);
     this.redraw();
-  }
-
-  addListeners() {
-    const canvas = this.canvas, fingers = new Map();
-    let travelled = 0;
-    const position = (event) => {
-      const box = canvas.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
-    };
-    canvas.addEventListener("pointerdown", (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      fingers.set(event.pointerId, position(event));
-      if (fingers.size === 1) travelled = 0;
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      const now = position(event), before = fingers.get(event.pointerId);
-      if (!before) return this.setHover(this.at(...now, 12));
-      const moved = Math.hypot(now[0] - before[0], now[1] - before[1]);
-      travelled += moved;
-      if (travelled < 4) return;
-      canvas.classList.add("dragging");
-      this.setHover(-1);
-      if (fingers.size === 2) {
-        const other = [...fingers].find(([id]) => id !== event.pointerId)[1];
-        const apart = (p) => Math.hypot(p[0] - other[0], p[1] - other[1]);
-        this.zoom(apart(now) / Math.max(1, apart(before)), (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
-      }
-      this.move((before[0] - now[0]) / fingers.size, (before[1] - now[1]) / fingers.size);
-      fingers.set(event.pointerId, now);
-    });
-    const lift = (event) => {
-      if (fingers.delete(event.pointerId) && event.type === "pointerup" && travelled < 4 && fingers.size === 0) {
-        this.onSelect(this.at(...position(event), 14));
-      }
-      canvas.classList.remove("dragging");
-    };
-    canvas.addEventListener("pointerup", lift);
-    canvas.addEventListener("pointercancel", lift);
-    canvas.addEventListener("pointerleave", () => this.setHover(-1));
-    canvas.addEventListener("wheel", (event) => {
-      // When the whole map is in view, scrolling down scrolls the page instead of zooming out.
-      if (event.deltaY > 0 && this.scale <= this.fitScale) return;
-      event.preventDefault();
-      const step = event.deltaMode === 1 ? event.deltaY * 30 : event.deltaY;
-      this.zoom(Math.exp(-clamp(step, -240, 240) * 0.0022), ...position(event));
-    }, { passive: false });
-    canvas.addEventListener("keydown", (event) => this.onKey(event));
-    canvas.addEventListener("blur", () => this.setHover(-1));
-  }
-
-  onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const step = Math.min(this.w, this.h) / 8;
-    const keys = {
-      ArrowLeft: () => this.move(-step, 0), ArrowRight: () => this.move(step, 0),
-      ArrowUp: () => this.move(0, -step), ArrowDown: () => this.move(0, step),
-      "+": () => this.zoom(1.4), "=": () => this.zoom(1.4), "-": () => this.zoom(1 / 1.4), 0: () => this.fit(),
-      Enter: () => this.onSelect(this.hover >= 0 ? this.hover : this.at(this.w / 2, this.h / 2, this.w)),
-    };
-    if (!keys[event.key]) return;
-    event.preventDefault();
-    keys[event.key]();
-    // After a key the vertex nearest to the centre is under the pointer.
-    if (event.key !== "Enter") this.setHover(this.at(this.w / 2, this.h / 2, step));
   }
 }

@@ -18,7 +18,28 @@ const makeNetwork = (data) => {
     colour: Uint8Array.from(data.label, (k) => (k < 0 || k >= REST ? REST : k)),
     degree: neighbours.map((ends) => ends.length),
     regions: data.regions,
+    links: data.links,
     neighbours: (i) => neighbours[i],
     suggested: (i) => suggested[i],
   };
+};
+
+// A shortest path between two vertices by breadth-first search, both included; null if there is none.
+const shortestPath = (network, from, to) => {
+  const before = new Map([[from, -1]]);
+  for (let front = [from]; front.length && !before.has(to);) {
+    const next = [];
+    for (const i of front) {
+      for (const j of network.neighbours(i)) {
+        if (before.has(j)) continue;
+        before.set(j, i);
+        next.push(j);
+      }
+    }
+    front = next;
+  }
+  if (!before.has(to)) return null;
+  const path = [];
+  for (let i = to; i >= 0; i = before.get(i)) path.unshift(i);
+  return path;
 };

@@ -13,11 +13,17 @@ class Raster {
   constructor(width, height, background) {
     this.width = width + 2 * MARGIN;
     this.height = height + 2 * MARGIN;
+    this.colour = background;
     this.background = channels(background);
     this.image = new ImageData(this.width, this.height);
     this.pixels = new Uint32Array(this.image.data.buffer);
-    this.pixels.fill(packed(this.background));
   }
+
+  fits(width, height, background) {
+    return this.width === width + 2 * MARGIN && this.height === height + 2 * MARGIN && this.colour === background;
+  }
+
+  clear() { this.pixels.fill(packed(this.background)); }
 
   // A disc with a thin rim in the background colour, which separates overlapping discs.
   stamp(radius, rim, colour, opacity) {
@@ -36,8 +42,9 @@ class Raster {
   }
 
   put({ offsets, colours, covers }, x, y) {
-    const column = Math.round(x) + MARGIN, row = Math.round(y) + MARGIN, { pixels } = this;
+    const column = Math.floor(x + 0.5) + MARGIN, row = Math.floor(y + 0.5) + MARGIN;
     if (column < 0 || row < 0 || column >= this.width || row >= this.height) return; // discs at the edge extend into the margin
+    const { pixels } = this;
     const start = row * this.width + column;
     for (let k = 0; k < offsets.length; k++) {
       const at = start + offsets[k], share = covers[k], over = colours[k];

@@ -22,3 +22,4 @@ const { map } = openPage(data, network, {
   readVertex: (i) => ({ text: data.texts[i], suggestions: network.suggested(i) }),
   search: searchIds,
 });
+address.start();
