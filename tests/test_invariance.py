@@ -1,10 +1,11 @@
-"""What must not change a result: the number of threads, the path of the kernels, a fork."""
+"""What must not change a result: threads, order of vertices, path of the kernels, forks."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,33 @@ def test_the_number_of_threads_does_not_change_a_bit(network: TextNetwork, hasty
     one, two = (hasty(threads=threads).fit(network) for threads in (1, 2))
     np.testing.assert_array_equal(one.embedding_, two.embedding_)
     np.testing.assert_array_equal(one.embedding_std_, two.embedding_std_)
+
+
+def test_permuted_vertices_give_the_permuted_result(network: TextNetwork, new: New) -> None:
+    """The closed-form solution with given strengths, which draws nothing by vertex number.
+
+    The randomised SVD of LSA stops at a tolerance: cosines between vertices agree to 0.02.
+    """
+    order = np.random.default_rng(0).permutation(len(network))
+    position = np.argsort(order)
+    permuted = TextNetwork(
+        [network.ids[k] for k in order],
+        [network.texts[k] for k in order],
+        position[network.edges],
+    )
+    settings: dict[str, Any] = {
+        "max_steps": 0,
+        "link_strength": 1.0,
+        "text_knn_weight": 1.0,
+        "validation": 0.0,
+    }
+    found = []
+    for given in (network, permuted):
+        model = new(**settings).fit(given)
+        rows = model.embed(list(network.ids))
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        found.append(unit @ unit.T)
+    np.testing.assert_allclose(found[0], found[1], atol=0.02)
 
 
 @pytest.mark.skipif(native.library() is None, reason="the native kernels are not built")
