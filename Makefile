@@ -68,8 +68,8 @@ format: $(STAMP) ## fix style automatically
 bench: $(STAMP) ## measure speed as ratios, on the built-in network
 	@$(BIN)/vhe bench
 
-torture: $(STAMP) ## one hour of kills, full disks and damaged files; writes docs/reliability.md
-	@VHE_TORTURE=1 OMP_NUM_THREADS=1 nice -n 19 $(BIN)/python -m pytest -q -s tests/torture
+torture: $(STAMP) ## an hour of kills, full disks and damaged files (TORTURE="-k damage": a part)
+	@VHE_TORTURE=1 OMP_NUM_THREADS=1 nice -n 19 $(BIN)/python -m pytest -q -s -n0 tests/torture $(TORTURE)
 	@$(BIN)/python tests/torture/report.py
 
 hashes: $(STAMP) ## write requirements-release.txt: the packages of a release with their checksums

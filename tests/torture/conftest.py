@@ -1,7 +1,8 @@
 """Reliability tests in a short form, and in a long form for `make torture`.
 
 `make torture` sets VHE_TORTURE: the tests then use the larger counts and write their figures to
-results/reliability/.
+results/reliability/. A long test is divided into parts of some minutes. What has been measured is
+skipped, so that a run can be interrupted and continued; delete a file to measure it again.
 """
 
 import json
@@ -25,6 +26,24 @@ LONG = bool(os.environ.get("VHE_TORTURE"))
 # programs that tests run in separate processes, and modules that these import
 collect_ignore = ["attacks.py", "forked.py", "fuzz.py", "hard.py", "kill.py", "report.py"]
 collect_ignore += ["structure.py"]
+
+# parts of the long form, and what is done in each; the short form is one part
+PARTS = {
+    "test_killed_at_random_moments": (2, 20, 10),
+    "test_disk_full": (4, 10, 5),
+    "test_fuzzed_inputs": (400, 5_000, 40),
+    "test_structural_fuzzing": (150, 500, 40),
+    "test_sibling_folders": (4, 20, 10),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that is divided its part and the count of it."""
+    if "part" in metafunc.fixturenames:
+        short, long, parts = PARTS[metafunc.function.__name__]
+        cases = [(k, long if LONG else short) for k in range(parts if LONG else 1)]
+        metafunc.parametrize(("part", "count"), cases, ids=[str(k) for k, _ in cases])
+
 
 TEXT = {"max_words": 16, "min_count": 1, "validation": 0.1}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -73,11 +92,13 @@ def figures(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """The measurements of a test; the long form writes them to a file named after the test."""
     measured: dict[str, Any] = {}
     began = time.monotonic()
+    name = request.node.name.removeprefix("test_")
+    if LONG and (RESULTS / f"{name}.json").exists():
+        pytest.skip("measured already")
     yield measured
     if LONG and measured:
         measured["seconds"] = round(time.monotonic() - began, 1)
         measured["machine"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-        name = request.node.name.removeprefix("test_")
         RESULTS.mkdir(parents=True, exist_ok=True)
         (RESULTS / f"{name}.json").write_text(json.dumps(measured, indent=2) + "\n")
         print(name, json.dumps(measured))

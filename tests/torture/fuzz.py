@@ -6,12 +6,14 @@ no other exception, no crash, no hang, bounded memory.
 Batches run in forked processes, so that a crash or a hang affects one input and is counted.
 """
 
+import gzip
 import json
 import os
 import random
 import re
 import resource
 import signal
+import sqlite3
 import sys
 import time
 import traceback
@@ -25,6 +27,7 @@ from vhe.data.network import TextNetwork
 from vhe.data.readers.cane import write_cane_folder
 from vhe.data.readers.graphml import write_graphml
 from vhe.data.readers.network_tables import write_tables
+from vhe.data.sources import read
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 
@@ -46,6 +49,31 @@ TOKENS = [
 ]  # fmt: skip
 
 
+PAGE = "# A title\n\nA [link](b.md#x) and [[b|other]], ![no](c.png), <https://example.org>.\n"
+REST = (
+    "Title\n=====\n\n.. _here:\n\nSee :doc:`b` and `text <b.html>`_ and :ref:`here`.\n\n::\n\n  x\n"
+)
+HTML = "<html><head><title>T</title></head><body><a href='b.html?x#y'>b</a><p>text &amp; more</p>"
+BIB = '@book{%s, title = {A {B}}, abstract = "words # %% \\\'e", cites = {b, a}, year = 2001}\n'
+RIS = "TY  - JOUR\nID  - %s\nTI  - A title\nAB  - An abstract\nKW  - graphs\nER  - \n"
+CSL = '{"id": "%s", "type": "article", "title": "T", "abstract": "words", "references": ["b"]}'
+WORK = (
+    '{"id": "https://openalex.org/W%d", "title": "T", "abstract_inverted_index": {"a": [0, 2], '
+    '"b": [1]}, "referenced_works": ["https://openalex.org/W1"], '
+    '"concepts": [{"display_name": "x", "level": 0, "score": 0.5}]}'
+)
+SOURCES: dict[str, dict[str, str]] = {
+    "markdown": {"a.md": "---\ntags: [x, y]\ntitle: A\n---\n" + PAGE, "b.md": PAGE},
+    "restructuredtext": {"a.rst": REST, "b.rst": REST},
+    "html": {"a.html": HTML, "b.html": HTML},
+    "bibtex": {"l.bib": BIB % "a" + BIB % "b"},
+    "ris": {"l.ris": RIS % "a" + RIS % "b"},
+    "csl": {"l.json": f"[{CSL % 'a'}, {CSL % 'b'}]"},
+    "openalex": {"w.jsonl": WORK % 1 + "\n" + WORK % 2 + "\n"},
+    "json": {"r.json": '[{"id": "a", "text": "t", "references": ["b"]}, {"id": "b", "text": ""}]'},
+}
+
+
 def seeds(folder: Path) -> dict[str, dict[str, bytes]]:
     """Return a valid network in each format: file contents by file name."""
     labels = ["a", None, "b", "a", "b", None, "a", "b", "a", "🙂"]
@@ -64,7 +92,24 @@ def seeds(folder: Path) -> dict[str, dict[str, bytes]]:
     collect("cane")
     write_graphml(folder / "g.graphml", network)
     collect("graphml")
+    formats |= {name: {file: text.encode() for file, text in files.items()}
+                for name, files in SOURCES.items()}  # fmt: skip
+    with sqlite3.connect(folder / "n.db") as database:
+        database.execute("create table vertices (id text, text text, label text)")
+        database.execute("create table edges (source text, target text)")
+        rows = [(f"v{k}", text, labels[k]) for k, text in enumerate(TEXTS)]
+        database.executemany("insert into vertices values (?, ?, ?)", rows)
+        links = [(f"v{i}", f"v{j}") for i, j in EDGES]
+        database.executemany("insert into edges values (?, ?)", links)
+    database.close()
+    collect("sqlite")
+    for name, form, pack in (("gz", "csv", gzip.compress), ("zst", "jsonl", zstd)):
+        formats[name] = {f"{file}.{name}": pack(data) for file, data in formats[form].items()}
     return formats
+
+
+def zstd(data: bytes) -> bytes:
+    return bytes(pyarrow.compress(data, "zstd", asbytes=True))
 
 
 def mutated(data: bytes, others: list[bytes], draw: random.Random) -> bytes:
@@ -102,6 +147,8 @@ def read_mutated(folder: Path, formats: dict[str, dict[str, bytes]], number: int
     others = [data for other in formats.values() for data in other.values()]
     for name in draw.sample(sorted(files), draw.choice((1, 1, len(files)))):
         files[name] = mutated(files[name], others, draw)
+    for path in folder.iterdir():
+        path.unlink()
     for name, data in files.items():
         (folder / name).write_bytes(data)
     try:
@@ -109,6 +156,13 @@ def read_mutated(folder: Path, formats: dict[str, dict[str, bytes]], number: int
             network = TextNetwork.from_folder(folder)
         elif form == "graphml":
             network = TextNetwork.from_files(folder / "g.graphml")
+        elif form in ("markdown", "restructuredtext", "html"):
+            network = read(folder)
+        elif form in ("gz", "zst"):
+            vertices, edges = sorted(files, reverse=True)
+            network = read(folder / vertices, folder / edges)
+        elif len(files) == 1:
+            network = read(folder / next(iter(files)))
         else:
             network = TextNetwork.from_files(folder / f"v.{form}", folder / f"e.{form}")
         Corpus.build(network.texts)

@@ -48,7 +48,8 @@ def saved_step(folder: Path) -> int:
 def test_disk_full(
     network: TextNetwork,
     new_estimator: New,
-    times: Callable[[int, int], int],
+    part: int,
+    count: int,
     figures: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -56,7 +57,7 @@ def test_disk_full(
     """From a random step on, files can grow only to a random size."""
     models = ("graph", "pair")
     expected = {model: new_estimator(model).fit(network).embedding_ for model in models}
-    rounds, draw = times(4, 50), random.Random(3)
+    rounds, draw = count, random.Random(3 + part)
     survived = 0
     for k in range(rounds):
         model, full_at = models[k % 2], draw.randrange(1, 8)

@@ -13,12 +13,12 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 def test_killed_at_random_moments(
     run_program: Callable[..., dict[str, Any]],
-    times: Callable[[int, int], int],
+    part: int,
+    count: int,
     figures: dict[str, Any],
     small_settings: dict[str, dict[str, Any]],
     tmp_path: Path,
 ) -> None:
-    runs = times(2, 200)
-    figures |= run_program("kill.py", tmp_path, runs, 0, json.dumps(small_settings))
+    figures |= run_program("kill.py", tmp_path, count, part, json.dumps(small_settings))
     assert figures["problems"] == []
-    assert (figures["identical"], figures["unreadable"]) == (runs, 0)
+    assert (figures["identical"], figures["unreadable"]) == (count, 0)

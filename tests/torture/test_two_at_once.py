@@ -88,11 +88,9 @@ def test_writers_and_readers(
     assert os.listdir(folder.parent) == ["model"]
 
 
-def test_sibling_folders(
-    times: Callable[[int, int], int], figures: dict[str, Any], tmp_path: Path
-) -> None:
+def test_sibling_folders(part: int, count: int, figures: dict[str, Any], tmp_path: Path) -> None:
     """Folders of which one name is the beginning of the other are written at the same time."""
-    pairs, writes, parent = times(4, 200), 20, tmp_path / "folders"
+    pairs, writes, parent = count, 20, tmp_path / "folders"
 
     def write(name: str, offset: int) -> int:
         """Write a folder often; return how often it was not there afterwards."""

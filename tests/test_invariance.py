@@ -1,0 +1,92 @@
+"""What must not change a result: threads, order of vertices, path of the kernels, forks."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vhe.data.network import TextNetwork
+from vhe.estimators import VHE
+from vhe.runtime import native
+
+New = Callable[..., VHE]
+
+
+def test_the_number_of_threads_does_not_change_a_bit(network: TextNetwork, hasty: New) -> None:
+    """Of the graph model: sums in blocks whose limits do not depend on the threads."""
+    one, two = (hasty(threads=threads).fit(network) for threads in (1, 2))
+    np.testing.assert_array_equal(one.embedding_, two.embedding_)
+    np.testing.assert_array_equal(one.embedding_std_, two.embedding_std_)
+
+
+def test_permuted_vertices_give_the_permuted_result(network: TextNetwork, new: New) -> None:
+    """The closed-form solution with given strengths, which draws nothing by vertex number.
+
+    The randomised SVD of LSA stops at a tolerance: cosines between vertices agree to 0.02.
+    """
+    order = np.random.default_rng(0).permutation(len(network))
+    position = np.argsort(order)
+    permuted = TextNetwork(
+        [network.ids[k] for k in order],
+        [network.texts[k] for k in order],
+        position[network.edges],
+    )
+    settings: dict[str, Any] = {
+        "max_steps": 0,
+        "link_strength": 1.0,
+        "text_knn_weight": 1.0,
+        "validation": 0.0,
+    }
+    found = []
+    for given in (network, permuted):
+        model = new(**settings).fit(given)
+        rows = model.embed(list(network.ids))
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        found.append(unit @ unit.T)
+    np.testing.assert_allclose(found[0], found[1], atol=0.02)
+
+
+@pytest.mark.skipif(native.library() is None, reason="the native kernels are not built")
+@pytest.mark.parametrize("kind", ["graph", "pair"])
+def test_native_and_torch_paths_agree(
+    kind: str, network: TextNetwork, hasty: New, new_pair: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Float32 sums in another order: embeddings agree to 1e-3 after four steps."""
+    make = hasty if kind == "graph" else lambda **changes: new_pair(steps=4, **changes)
+    with_kernels = make().fit(network)
+    monkeypatch.setattr(native, "is_available", lambda tensor: False)
+    without = make().fit(network)
+    np.testing.assert_allclose(with_kernels.embedding_, without.embedding_, atol=1e-3, rtol=1e-3)
+
+
+FORK = """
+import os, signal, sys
+from vhe.estimators import load_model
+model = load_model(sys.argv[1])
+expected = model.predict_proba([("v0", "v5")])[0], model.embed_texts(["t0w1 t0w2"])[0].sum()
+child = os.fork()
+signal.alarm(60)
+found = model.predict_proba([("v0", "v5")])[0], model.embed_texts(["t0w1 t0w2"])[0].sum()
+if child == 0:
+    os._exit(0 if found == expected else 3)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_model_can_be_used_after_a_fork(fitted: VHE, tmp_path: Path) -> None:
+    """As in a server that forks its workers: used before, in the parent and in the child."""
+    fitted.save(tmp_path / "model")
+    done = subprocess.run(
+        [sys.executable, "-c", FORK, str(tmp_path / "model")],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+    )
+    assert done.returncode == 0, done.stderr
