@@ -24,7 +24,7 @@ RESULTS = ROOT / "results" / "reliability"
 LONG = bool(os.environ.get("VHE_TORTURE"))
 # programs that tests run in separate processes, and modules that these import
 collect_ignore = ["attacks.py", "forked.py", "fuzz.py", "hard.py", "kill.py", "report.py"]
-collect_ignore += ["structure.py"]
+collect_ignore += ["kill_server.py", "structure.py"]
 
 TEXT = {"max_words": 16, "min_count": 1, "validation": 0.1}
 SETTINGS: dict[str, dict[str, Any]] = {

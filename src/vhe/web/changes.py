@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
-from vhe.storage.folder import decode_key, encode_key
+from vhe.storage.keys import decode_key, encode_key
 
 if TYPE_CHECKING:
     from vhe.fitted import FittedModel

@@ -66,7 +66,14 @@ class Explorer:
     def map(self) -> Answer:
         """All vertices with their positions, labels and links."""
         labels = grouped_labels(self.network.labels)
-        return map_data(self.network, self.coordinates, self.network.texts, labels) | {
+        drawn = map_data(
+            self.network,
+            self.coordinates,
+            self.network.texts,
+            labels,
+            corpus=self.model._corpus,
+        )
+        return drawn | {
             "name": self.network.name,
             "uncertainty": np.round(self.uncertainty, 4).tolist(),
         }
