@@ -92,7 +92,7 @@ class Client(threading.Thread):
         vertex = {"id": name, "text": " ".join(self.draw.choices(WORDS, k=6))}
         old = f"v{self.draw.randrange(40)}"
         body = {"vertices": [vertex], "links": [[name, old]]}
-        (entry,) = self.request(connection, "POST", "/api/vertices", body)["vertices"]
+        self.request(connection, "POST", "/api/vertices", body)
         self.present.add(name)
         self.links.add((name, old))
         choice = self.draw.random()
@@ -108,10 +108,8 @@ class Client(threading.Thread):
             self.request(connection, "PUT", path, {"state": state})
             self.decided[f"v{min(a, b)}", f"v{max(a, b)}"] = state
         elif choice < 0.8:
-            found = self.request(connection, "GET", f"/api/vertices?id={name}")
             numbering = self.request(connection, "GET", "/api")["numbering"]
-            if found["number"] != entry["number"]:
-                return  # another client has just deleted one
+            found = self.request(connection, "GET", f"/api/vertices?id={name}")
             self.uncertain.add(name)
             path = f"/api/vertices/{found['number']}?numbering={numbering}"
             if self.request(connection, "DELETE", path):
