@@ -66,7 +66,7 @@ vhe bench                                         # training steps and their par
 .venv/bin/python benchmarks/suggest.py             # missing links of 63,000 vertices by index and by brute force
 .venv/bin/python benchmarks/unseen.py              # the two inductive methods of PairVHE
 .venv/bin/python benchmarks/evaluate_memory.py     # memory of an evaluation of 60,000 vertices
-.venv/bin/python benchmarks/serve.py               # latency of the server under load
+.venv/bin/vhe bench serve                          # latency of the server under load
 ```
 
 Measurements are in [the log](log.md) and, for the server, in [The explorer](serve.md#performance). `vhe doctor` prints the rate of matrix products of your machine.

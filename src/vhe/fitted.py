@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -132,6 +132,39 @@ class FittedModel(Predictor):
         self.result_ = self.result_ | {"added": self.result_.get("added", 0) + len(texts)}
         return self
 
+    def add_links(self, edges: Pairs) -> Self:
+        """Add links between vertices of the network; embeddings stay as they are until a new fit.
+
+        The links are not suggested any more, and count as links in the link posterior.
+        """
+        self._check_fitted()
+        network = self.network_
+        new = edge_indices(network.ids, *columns(edges), "edge {}".format)
+        weights = network.edge_weights
+        if weights is not None:
+            weights = np.append(weights, np.ones(len(new)))
+        self.network_ = network.with_edges(
+            np.concatenate([network.edges, new]), notes=network.notes, edge_weights=weights
+        )
+        self.__dict__.pop("_rows", None)
+        return self
+
+    def remove_vertices(self, ids: Iterable[Hashable]) -> Self:
+        """Remove vertices with their links; the others stay as they are, in their order."""
+        self._check_fitted()
+        network = self.network_
+        kept = np.setdiff1d(np.arange(len(network)), network.indices(ids))
+        if not len(kept):
+            raise VHEError(f"{network.name}: a network needs at least one vertex")
+        self._keep(kept)
+        factors, signs = self._structure
+        self._structure = factors[kept], signs
+        self._scales = {name: rows[kept] for name, rows in self._scales.items()}
+        self.network_, self._corpus = network.subnetwork(kept), self._corpus.select(kept)
+        self.network_.notes = network.notes
+        self.__dict__.pop("_rows", None)
+        return self
+
     @cached_property
     def _rows(self) -> VertexRows:
         """All vertices, as the link posterior reads them."""
@@ -168,6 +201,10 @@ class FittedModel(Predictor):
     @abstractmethod
     def _extend(self, found: Any, scales: dict[str, Rows]) -> None:
         """Append new vertices to the model, ``embedding_``, ``embedding_std_`` and the scales."""
+
+    @abstractmethod
+    def _keep(self, kept: NDArray[np.int64]) -> None:
+        """Reduce the model, ``embedding_`` and ``embedding_std_`` to some vertices."""
 
     # --- saving and loading
 
@@ -310,6 +347,9 @@ class FittedGraph(FittedModel):
         self._scales = {
             name: np.concatenate([table, scales[name]]) for name, table in self._scales.items()
         }
+
+    def _keep(self, kept: NDArray[np.int64]) -> None:
+        self._use(inductive.reduced(self._graph, kept))
 
     def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
         graph, codes, shares = self._graph, [], []

@@ -10,6 +10,9 @@ ROWS = [
     ("killed_at_random_moments", "`kill -9` at random moments of `vhe fit`, then `--resume`",
      "{identical} of {runs} runs end with the same bits as an undisturbed one ({kills} kills), "
      "{unreadable} unreadable checkpoints"),
+    ("killed_while_writing", "`kill -9` of `vhe serve --writable` while four clients write",
+     "{kills} kills: {lost} of {acknowledged:,} acknowledged writes lost, {unreadable} unreadable "
+     "states"),
     ("disk_full", "the disk is full from a random training step on",
      "{survived} of {rounds}: one warning, training ends with the same bits, and so does a run "
      "resumed from the last complete checkpoint"),

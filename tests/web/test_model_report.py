@@ -11,6 +11,7 @@ from scipy import sparse
 from tests.web.html_page import Page
 
 from vhe.data.network import TextNetwork
+from vhe.data.text import Corpus
 from vhe.estimators import VHE, PairVHE
 from vhe.predict.calibration import ReliabilityCurve
 from vhe.web.model_report import (
@@ -42,6 +43,7 @@ def fake_model(network: TextNetwork, history: list[dict[str, float]], best_step:
         history_=history,
         result_=result,
         _rows=SimpleNamespace(words=sparse.csr_array(np.eye(len(network))[[0, 1, 2, 2]])),
+        _corpus=Corpus.build(network.texts, min_count=1, max_words=9),
         reliability=lambda: CURVE,
         explain=lambda a, b: SimpleNamespace(source=side, target=side),
         suggest_links=lambda vertex, k: [suggestion],

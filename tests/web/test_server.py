@@ -82,7 +82,7 @@ def test_a_client_that_does_not_read_is_disconnected(explorer: Explorer, serving
         socket.create_connection(("127.0.0.1", site.port), timeout=10) as client,
     ):
         client.sendall(COMPLETE)
-        time.sleep(2)
+        time.sleep(3)
         received = 0
         with contextlib.suppress(ConnectionResetError):
             while part := client.recv(2**20):

@@ -10,14 +10,16 @@ from vhe.cli.options import Help, Json, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_status, print_table
 from vhe.errors import VHEError
 
-Benchmark = Literal["startup", "fit", "alignment", "step", "scale", "embedding", "multiprocess"]
+Benchmark = Literal[
+    "startup", "fit", "alignment", "step", "scale", "embedding", "multiprocess", "serve"
+]
 PER_DATASET = ("fit", "alignment", "step", "multiprocess")
 
 
 def bench(
     name: Annotated[
         Benchmark | None,
-        Help("startup, fit, alignment, step, scale, embedding or multiprocess (default: all)"),
+        Help("startup, fit, alignment, step, scale, embedding, multiprocess or serve"),
     ] = None,
     /,
     *,
@@ -38,7 +40,9 @@ def bench(
     products, and the share of data loading. scale: a training pair among 63,000
     vertices relative to one among 2,300, and peak memory. embedding: time per
     vertex of embeddings and suggestions by network size. multiprocess: two
-    processes under torchrun relative to one process with two threads.
+    processes under torchrun relative to one process with two threads. serve: time
+    to the first answer of vhe serve among 63,000 vertices, and latencies of 64
+    clients with writes while models are swapped (minutes).
     """
     results: dict[str, dict[str, float]] = {}
     with diagnostics_to_stderr(json), using_threads(threads):
@@ -56,7 +60,7 @@ def bench(
 
 
 def _measure(benchmark: str, network: str, rounds: int) -> dict[str, float]:
-    from vhe.bench import alignment, multiprocess, scale, startup
+    from vhe.bench import alignment, multiprocess, scale, serve, startup
     from vhe.bench.fit import fit
     from vhe.data.datasets import load
 
@@ -66,6 +70,8 @@ def _measure(benchmark: str, network: str, rounds: int) -> dict[str, float]:
         return scale.scale(rounds)
     if benchmark == "embedding":
         return scale.embedding(rounds)
+    if benchmark == "serve":
+        return serve.serve()
     if benchmark == "multiprocess":
         return multiprocess.multiprocess(network, rounds)
     loaded = load(network)

@@ -50,6 +50,9 @@ def fit(
             metavar="KEY=VALUE",
         ),
     ] = None,
+    decisions: Annotated[
+        Path | None, Help("decisions saved by vhe serve: add accepted links", metavar="FILE")
+    ] = None,
     epochs: Annotated[
         NonNegativeFloat | None, Help("passes over the links (default: as configured)")
     ] = None,
@@ -93,6 +96,8 @@ def fit(
             null = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stderr(null))
         network = read_network(source, options=reading)
+        if decisions is not None:
+            network = _with_accepted(network, decisions)
         if first:
             check_free_space(out, _model_size(network, chosen))
         if epochs is not None:
@@ -166,6 +171,27 @@ def _settings(
             )
         values[key] = kind.parse_setting(key, text)
     return model, chosen.replace(**values)
+
+
+def _with_accepted(network: TextNetwork, file: Path) -> TextNetwork:
+    """The network with the links that were accepted in `vhe serve`."""
+    import numpy as np
+
+    from vhe.storage.decisions import Decisions
+
+    accepted = Decisions(file, create=False).pairs("accepted")
+    known = [(a, b) for a, b in accepted if a in network and b in network]
+    rows = [(network.index(a), network.index(b)) for a, b in known]
+    left_out = len(accepted) - len(known)
+    note = f"{counted(len(known), 'accepted link')} of {file.name} added"
+    note += f", {counted(left_out, 'link')} of unknown vertices left out" if left_out else ""
+    print_status(f"note: {note}")
+    weights = network.edge_weights
+    return network.with_edges(
+        np.concatenate([network.edges, np.array(rows, dtype=np.int64).reshape(-1, 2)]),
+        notes=(*network.notes, note),
+        edge_weights=None if weights is None else np.append(weights, np.ones(len(rows))),
+    )
 
 
 def _with_epochs(

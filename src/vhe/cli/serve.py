@@ -1,5 +1,7 @@
 """`vhe serve`: a web application and an HTTP interface for a model."""
 
+import ipaddress
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +22,18 @@ def serve(
     token: Annotated[
         str | None,
         Help("access token, required for other hosts; or set VHE_TOKEN", env_var="VHE_TOKEN"),
+    ] = None,
+    writable: Annotated[
+        bool, Help("allow to add and remove vertices and links; requires an access token")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None, Help("further host name to answer to, e.g. of a proxy", metavar="NAME")
+    ] = None,
+    root_path: Annotated[
+        str, Help("path under which a reverse proxy serves it, e.g. /papers", metavar="PATH")
+    ] = "",
+    trusted_proxy: Annotated[
+        str | None, Help("address of a proxy whose X-Forwarded headers are used", metavar="IP")
     ] = None,
     state: Annotated[
         Path | None,
@@ -52,6 +66,12 @@ def serve(
         raise VHEError("the access token is empty; give a random string")
     if token is not None:
         check_token(token)
+    if writable and token is None:
+        raise VHEError("--writable requires an access token: set one with --token TOKEN")
+    if root_path and not re.fullmatch(r"(/[\w.~-]+)+", root_path):
+        raise VHEError(f"--root-path {root_path}: not a path; give one such as /papers")
+    if trusted_proxy is not None:
+        check_address(trusted_proxy)
     loopback = server.is_loopback(host)
     if token is None and not loopback:
         raise VHEError(
@@ -63,8 +83,10 @@ def serve(
         from vhe.web.app import make_app
         from vhe.web.start import start_service
 
-        service = start_service(model, state=state, seed=seed, note=print_status)
-        hosts = server.LOOPBACK | {host} if loopback else None
+        service = start_service(model, state=state, seed=seed, writable=writable, note=print_status)
+        hosts = None
+        if loopback or allow_host:
+            hosts = server.LOOPBACK | {host.lower(), *map(str.lower, allow_host or ())}
         app = make_app(service, token=token, hosts=hosts)
         shown = f"[{host}]" if ":" in host else host
         query = f"?token={quote(token, safe='')}" if token else ""
@@ -73,8 +95,19 @@ def serve(
         try:
             with using_threads(1):  # requests are small: more threads would only add overhead
                 service.start()
-                server.serve(app, bound)
+                server.reload_on_hangup(service)
+                server.serve(app, bound, root_path=root_path, trusted_proxy=trusted_proxy)
         except KeyboardInterrupt:
             print_status("stopped")
         finally:
             service.close()
+
+
+def check_address(address: str) -> None:
+    """Refuse anything but an IP address; a host name could resolve to another one later."""
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        raise VHEError(
+            f"--trusted-proxy {address}: not an IP address; give one such as 127.0.0.1"
+        ) from None

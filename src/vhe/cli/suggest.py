@@ -55,6 +55,9 @@ def suggest(
     no_duplicates: Annotated[
         bool, Help("leave out pairs of nearly the same texts (whole network)")
     ] = False,
+    decisions: Annotated[
+        Path | None, Help("decisions saved by vhe serve: leave out rejected pairs", metavar="FILE")
+    ] = None,
     format: Annotated[
         Format | None,
         Help(
@@ -102,12 +105,16 @@ def suggest(
         fitted = read_model(model)
         network = fitted.network_
         vertex = None if id is None else ids_by_name(network).get(id, id)
+        rejected = _rejected(decisions)
+        more = len(rejected)
         if all:
-            table = fitted.suggest_each(k or OF_VERTEX)
+            table = _without(fitted.suggest_each(k or OF_VERTEX), rejected)
         elif id is None:
-            table = fitted.suggest_all(k or OF_NETWORK, duplicates=not no_duplicates)
+            table = fitted.suggest_all((k or OF_NETWORK) + more, duplicates=not no_duplicates)
+            table = _without(table, rejected)[: k or OF_NETWORK]
         else:
-            table = _of_vertex(fitted, vertex, k or OF_VERTEX)
+            table = _of_vertex(fitted, vertex, (k or OF_VERTEX) + more)
+            table = _without(table, rejected)[: k or OF_VERTEX]
         table = table[table["probability"] >= min_probability]
     columns: dict[str, list[Any]] = {str(name): table[name].tolist() for name in table}
     if out is not None:
@@ -123,6 +130,22 @@ def suggest(
         print_lines(f"no missing links {reason}")
     else:
         _print(columns, vertex)
+
+
+def _rejected(file: Path | None) -> set[frozenset[Any]]:
+    if file is None:
+        return set()
+    from vhe.storage.decisions import Decisions
+
+    return {frozenset(pair) for pair in Decisions(file, create=False).pairs("rejected")}
+
+
+def _without(table: pandas.DataFrame, pairs: set[frozenset[Any]]) -> pandas.DataFrame:
+    """The rows of other pairs."""
+    if not pairs:
+        return table
+    ends = zip(table["source"], table["target"], strict=True)
+    return table[[frozenset(pair) not in pairs for pair in ends]]
 
 
 def _of_vertex(fitted: FittedModel, vertex: Any, k: int) -> pandas.DataFrame:

@@ -201,6 +201,11 @@ class PairVHE(Estimator):
         self.embedding_ = np.concatenate([self.embedding_, found.mean])
         self.embedding_std_ = np.concatenate([self.embedding_std_, standard_deviation(found)])
 
+    def _keep(self, kept: NDArray[np.int64]) -> None:
+        structure = self._pairs.structure.weight.detach().cpu().numpy()[kept]
+        self._pairs = pair_inductive.with_structure(self._pairs, structure)
+        self.embedding_, self.embedding_std_ = self.embedding_[kept], self.embedding_std_[kept]
+
     def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
         codes = [
             self.embedding_[end.vertex]

@@ -93,6 +93,24 @@ def extended(model: GraphModel, new: InductiveEmbedding) -> GraphModel:
     )
 
 
+def reduced(model: GraphModel, kept: NDArray[np.int64]) -> GraphModel:
+    """The model of some of its vertices, in increasing order."""
+    position = np.full(len(model.mean), -1, dtype=np.int64)
+    position[kept] = np.arange(len(kept))
+    pairs = position[model.neighbours.pairs]
+    inside = (pairs >= 0).all(axis=1)
+    return replace(
+        model,
+        mean=model.mean[kept],
+        variance=model.variance[kept],
+        precision=model.precision[kept],
+        diagonal=model.diagonal[kept],
+        neighbours=replace(
+            model.neighbours, pairs=pairs[inside], cosines=model.neighbours.cosines[inside]
+        ),
+    )
+
+
 def _nearest(directions: Vectors, new: Vectors) -> tuple[NDArray[np.int64], Vectors]:
     """The nearest texts of the fit for each new text, and their cosines: (k, 10) each."""
     count = min(NEIGHBOURS, len(directions))

@@ -14,6 +14,8 @@ _PERPLEXITY = 30.0
 _EXACT_NEIGHBOURS = 20_000  # above this, approximate nearest neighbours
 _ITERATIONS = (250, 500)  # of gradient descent, with and without early exaggeration
 _ITERATIONS_PER_REPORT = 25
+NEIGHBOURS = 10  # vertices whose positions determine that of a new one
+SHARPNESS = 20.0  # inverse temperature of their softmax weights
 
 
 def layout(
@@ -56,6 +58,21 @@ def layout(
 def quick_layout(embedding: np.ndarray) -> np.ndarray:
     """A layout that takes a fraction of a second: the first two principal axes, (n, 2)."""
     return _principal_axes(unit_rows(np.asarray(embedding, dtype=np.float32))).astype(np.float64)
+
+
+def place(embedding: np.ndarray, coordinates: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Coordinates of new vectors (k, d) on the map of ``embedding`` (n, d): (k, 2).
+
+    The mean of those of the vertices with the nearest embeddings, weighted by a softmax of their
+    cosines.
+    """
+    cosines = unit_rows(new) @ unit_rows(embedding).T  # (k, n)
+    near = np.argsort(-cosines, axis=1, kind="stable")[:, :NEIGHBOURS]
+    found = np.take_along_axis(cosines, near, axis=1)
+    weights = np.exp(SHARPNESS * (found - found[:, :1]))
+    weights /= weights.sum(axis=1, keepdims=True)
+    placed: np.ndarray = (weights[:, :, None] * coordinates[near]).sum(axis=1)
+    return placed
 
 
 def _principal_axes(rows: np.ndarray) -> np.ndarray:

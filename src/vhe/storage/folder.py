@@ -56,11 +56,11 @@ def write_folder(folder: Path, files: Mapping[str, Content], kind: str) -> None:
             entries = {name: _write_file(temporary / name, files[name]) for name in sorted(files)}
             manifest = {"format": FORMAT, "kind": kind, "files": entries}
             _write_file(temporary / MANIFEST, json_bytes(manifest))
-            _sync_folder(temporary)
+            sync_folder(temporary)
             if os.path.exists(folder):
                 folder.rename(previous)
             temporary.rename(folder)
-            _sync_folder(folder.parent)
+            sync_folder(folder.parent)
             shutil.rmtree(previous, ignore_errors=True)
         except OSError as error:
             _rename_back(folder)
@@ -373,7 +373,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise VHEError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     with contextlib.suppress(OSError):  # some file systems cannot flush a folder
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -8,25 +8,30 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
+from starlette.types import ASGIApp
 
 from vhe import __version__
 from vhe.errors import VHEError
+from vhe.web.access_log import AccessLog
+from vhe.web.conditional import Conditional
 from vhe.web.explorer import UnknownVertexError
 from vhe.web.guard import Guard, JSONResponse, error_response
+from vhe.web.health_routes import HEALTH, health_routes
 from vhe.web.map_files import network_size
 from vhe.web.pages import EXPLORER_SCRIPTS, SCRIPTS, STYLES, page_file, render
 from vhe.web.review_routes import review_routes
 from vhe.web.routes import question_routes
-from vhe.web.service import ConflictError, Service, UnavailableError
+from vhe.web.service import ConflictError, ReadOnlyError, Service, UnavailableError
+from vhe.web.write_routes import write_routes
 
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
 STATIC_FILES = (*STYLES, *SCRIPTS, *EXPLORER_SCRIPTS)
-STATUS = {UnknownVertexError: 404, ConflictError: 409, UnavailableError: 503}
+STATUS = {UnknownVertexError: 404, ReadOnlyError: 403, ConflictError: 409, UnavailableError: 503}
 
 
 def make_app(
     service: Service, *, token: str | None = None, hosts: Iterable[str] | None = None
-) -> Guard:
+) -> ASGIApp:
     """The ASGI application; `Guard` documents ``token`` and ``hosts``."""
     app = FastAPI(
         title="vhe",
@@ -37,9 +42,12 @@ def make_app(
     )
     app.include_router(question_routes(service))
     app.include_router(review_routes(service))
+    app.include_router(write_routes(service))
+    app.include_router(health_routes(service))
     _add_pages(app, service)
     _add_error_handlers(app)
-    return Guard(app, token=token, hosts=hosts)
+    guarded = Guard(Conditional(app), token=token, hosts=hosts, public=HEALTH)
+    return AccessLog(guarded)
 
 
 def _add_pages(app: FastAPI, service: Service) -> None:

@@ -1,6 +1,6 @@
 """Work that takes long, in processes of its own: the map's layout and the ranking of links.
 
-    python -m vhe.web.background layout|ranking MODEL SEED
+    python -m vhe.web.background layout|ranking MODEL FINGERPRINT SEED
 
 writes arrays to standard output. The server's own process stays small and quick to answer.
 """
@@ -45,8 +45,9 @@ def compute(task: Task, model: FittedModel, seed: int = 0) -> Arrays:
 class Background:
     """A task in a process of its own; it ends with the server."""
 
-    def __init__(self, task: Task, folder: Path, seed: int = 0) -> None:
-        command = [sys.executable, "-m", "vhe.web.background", task, str(folder), str(seed)]
+    def __init__(self, task: Task, folder: Path, model: str, seed: int = 0) -> None:
+        arguments = [task, str(folder), model, str(seed)]
+        command = [sys.executable, "-m", "vhe.web.background", *arguments]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -72,16 +73,20 @@ def _exit_with_parent() -> None:
     os._exit(1)
 
 
-def main(task: Task, folder: str, seed: str) -> None:
+def main(task: Task, folder: str, expected: str, seed: str) -> None:
     import threading
 
+    from vhe.storage.derived import fingerprint
     from vhe.web.loading import load_model
 
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     with suppress(OSError, AttributeError):
         os.nice(NICENESS)
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **compute(task, load_model(Path(folder)), int(seed)))
+    model = load_model(Path(folder))
+    if fingerprint(Path(folder)) != expected:  # the folder was replaced
+        os._exit(1)
+    np.savez(buffer, allow_pickle=False, **compute(task, model, int(seed)))
     sys.stdout.buffer.write(buffer.getvalue())
     sys.stdout.buffer.flush()
     os._exit(0)  # the thread that waits for standard input does not end

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from vhe.data.text import tokenize
 from vhe.errors import VHEError
 from vhe.predict.candidates import DUPLICATE, text_cosines
+from vhe.predict.layout import place
 from vhe.runtime.arrays import unit_rows
 from vhe.web.map_data import first_words, grouped_labels, map_data
 
@@ -25,8 +26,6 @@ Answer = dict[str, Any]
 Decided = tuple[tuple[int, str], ...]
 
 MAX_MATCHES = 10_000  # vertex numbers in the answer to a search
-NEIGHBOURS = 10  # vertices whose positions determine that of a new text
-SHARPNESS = 20.0  # inverse temperature of their softmax weights
 
 
 class UnknownVertexError(VHEError):
@@ -67,7 +66,14 @@ class Explorer:
     def map(self) -> Answer:
         """All vertices with their positions, labels and links."""
         labels = grouped_labels(self.network.labels)
-        return map_data(self.network, self.coordinates, self.network.texts, labels) | {
+        drawn = map_data(
+            self.network,
+            self.coordinates,
+            self.network.texts,
+            labels,
+            corpus=self.model._corpus,
+        )
+        return drawn | {
             "name": self.network.name,
             "uncertainty": np.round(self.uncertainty, 4).tolist(),
         }
@@ -93,6 +99,12 @@ class Explorer:
             "density": float(self.model.density_),
         }
 
+    def id_of(self, value: Hashable) -> Hashable:
+        """The id that equals a value, or is printed so; the value itself if there is none."""
+        if value in self.network or not isinstance(value, str) or value not in self._numbers:
+            return value
+        return self.network.ids[self._numbers[value]]
+
     def find(self, vertex_id: str) -> Answer:
         """The vertex with an id, or whose id is printed so."""
         if vertex_id not in self._numbers:
@@ -102,9 +114,9 @@ class Explorer:
     def vertex(self, number: int) -> Answer:
         """A vertex with its text, label and links."""
         self._check(number)
-        return self._entry(number, full_text=True) | {
+        return self.entry(number, full_text=True) | {
             "uncertainty": float(self.uncertainty[number]),
-            "links": [self._entry(int(j)) for j in self._links[number]],
+            "links": [self.entry(int(j)) for j in self._links[number]],
         }
 
     def search(self, query: str, limit: int) -> Answer:
@@ -129,7 +141,7 @@ class Explorer:
         return {
             "total": len(numbers),
             "numbers": numbers[:MAX_MATCHES],
-            "vertices": [self._entry(k) for k in numbers[:limit]],
+            "vertices": [self.entry(k) for k in numbers[:limit]],
         }
 
     def links(self, number: int, offset: int, limit: int) -> Answer:
@@ -137,35 +149,35 @@ class Explorer:
         self._check(number)
         found = self._links[number]
         part = found[offset : offset + limit].tolist()
-        links = [self._entry(j) for j in part]
-        return self._entry(number) | {"total": len(found), "links": links}
+        links = [self.entry(j) for j in part]
+        return self.entry(number) | {"total": len(found), "links": links}
 
     def embedding(self, number: int) -> Answer:
         """The embedding of a vertex, and its standard deviation."""
         self._check(number)
         mean, std = self.model.embed(self.network.ids[number], return_std=True)
-        return self._entry(number) | {"embedding": mean.tolist(), "std": std.tolist()}
+        return self.entry(number) | {"embedding": mean.tolist(), "std": std.tolist()}
 
     def nearest(self, number: int, k: int) -> Answer:
         """The vertices with the nearest embeddings, linked or not."""
         self._check(number)
         cosines = self._unit @ self._unit[number]
         order = np.argsort(-cosines, kind="stable")[: k + 1].tolist()
-        near = [self._entry(j) | {"similarity": float(cosines[j])} for j in order if j != number]
-        return self._entry(number) | {"nearest": near[:k]}
+        near = [self.entry(j) | {"similarity": float(cosines[j])} for j in order if j != number]
+        return self.entry(number) | {"nearest": near[:k]}
 
     def path(self, source: int, target: int) -> Answer:
         """A shortest path between two vertices."""
         self._check(source)
         self._check(target)
-        ends = {"source": self._entry(source), "target": self._entry(target)}
+        ends = {"source": self.entry(source), "target": self.entry(target)}
         _, previous = breadth_first_order(self._adjacency, source)
         path = [target]
         while path[-1] != source and previous[path[-1]] >= 0:
             path.append(int(previous[path[-1]]))
         if path[-1] != source:
             return ends | {"length": None, "vertices": []}
-        vertices = [self._entry(j) for j in reversed(path)]
+        vertices = [self.entry(j) for j in reversed(path)]
         return ends | {"length": len(path) - 1, "vertices": vertices}
 
     @cached_property
@@ -186,8 +198,8 @@ class Explorer:
             j = self.network.index(found.id)
             state = states.get(j, "open")
             if state != "rejected":
-                links.append(self._entry(j) | {"probability": found.probability, "state": state})
-        return self._entry(number) | {"links": links[:k]}
+                links.append(self.entry(j) | {"probability": found.probability, "state": state})
+        return self.entry(number) | {"links": links[:k]}
 
     def probability(self, source: int, target: int) -> float:
         """The probability of a link, as in suggestions."""
@@ -210,7 +222,7 @@ class Explorer:
 
     def suggested_link(self, found: Answer) -> Answer:
         """An item of `Review.select` with its vertices."""
-        source, target = (self._entry(number) for number in found["pair"])
+        source, target = (self.entry(number) for number in found["pair"])
         rest = {name: value for name, value in found.items() if name != "pair"}
         return {"source": source, "target": target} | rest
 
@@ -234,8 +246,7 @@ class Explorer:
     def embed_text(self, text: str, k: int) -> Answer:
         """The likeliest links of a text that is not in the network, and its map position.
 
-        The position is the mean of those of the vertices with the nearest embeddings, weighted by a
-        softmax of their cosines.
+        `place` says where that is.
         """
         tokens = tokenize(text)
         known = sum(token in self._vocabulary for token in tokens)
@@ -243,15 +254,13 @@ class Explorer:
             raise VHEError("The text has no words of the model's vocabulary.")
         mean, std = self.model.embed_texts([text])
         cosines = self._unit @ unit_rows(mean)[0]
-        near = np.argsort(-cosines, kind="stable")[:NEIGHBOURS]
-        weights = np.exp(SHARPNESS * (cosines[near] - cosines.max()))
-        positions = np.array([self.map["x"], self.map["y"]], dtype=float)[:, near]  # (2, k)
-        x, y = positions @ weights / weights.sum()
+        drawn = np.array([self.map["x"], self.map["y"]], dtype=float).T
+        ((x, y),) = place(self.model.embedding_, drawn, mean)
         scores = self.model.score_texts([text])[0]
         best = np.argsort(-scores, kind="stable")[:k]
         probabilities = self.model.probability(scores[best], balanced=False)
         answers = [
-            self._entry(number)
+            self.entry(number)
             | {"similarity": float(cosines[number]), "probability": float(probability)}
             for number, probability in zip(best.tolist(), probabilities, strict=True)
         ]
@@ -270,7 +279,7 @@ class Explorer:
                 f"Unknown vertex number {number}; numbers are from 0 to {len(self) - 1}."
             )
 
-    def _entry(self, number: int, full_text: bool = False) -> Answer:
+    def entry(self, number: int, full_text: bool = False) -> Answer:
         labels = self.network.labels
         return {
             "number": number,
@@ -280,7 +289,7 @@ class Explorer:
         }
 
     def _side(self, number: int, words: Sequence[tuple[str, float]]) -> Answer:
-        entry = self._entry(number, full_text=True)
+        entry = self.entry(number, full_text=True)
         weighted = [(word, float(weight)) for word, weight in words]
         return entry | {"words": weighted, "segments": segments(entry["text"], weighted)}
 

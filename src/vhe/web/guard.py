@@ -75,14 +75,21 @@ class Guard:
     hosts : iterable of str, optional
         Allowed host names; default: all. Without a token this prevents DNS rebinding: a page of
         another site cannot read responses through a name that resolves to this machine.
+    public : iterable of str
+        Paths that need neither, such as that of a health check.
     """
 
     def __init__(
-        self, app: ASGIApp, *, token: str | None = None, hosts: Iterable[str] | None = None
+        self,
+        app: ASGIApp,
+        *,
+        token: str | None = None,
+        hosts: Iterable[str] | None = None,
+        public: Iterable[str] = (),
     ) -> None:
         if token is not None:
             check_token(token)
-        self.app = app
+        self.app, self.public = app, frozenset(public)
         self.hosts = None if hosts is None else frozenset(hosts)
         # The cookie holds a digest, so that a token with any characters fits into a header.
         self.digest = None if token is None else _digest(token)
@@ -120,6 +127,9 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> Response | None:
         """The response to a request that is not passed on to the application, or None."""
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path in self.public:
+            return None
         if self.hosts is not None and _host_name(headers.get("host", "")) not in self.hosts:
             return error_response(
                 403, "This host name is not allowed; open the address that vhe serve printed."
@@ -163,7 +173,14 @@ class Guard:
             if not in_url:
                 return None
             redirect = RedirectResponse(scope["path"], status_code=303)
-            redirect.set_cookie(cookie_name, self.digest, httponly=True, samesite="strict")
+            redirect.set_cookie(
+                cookie_name,
+                self.digest,
+                path=scope.get("root_path") or "/",
+                secure=scope["scheme"] == "https",
+                httponly=True,
+                samesite="strict",
+            )
             return redirect
         self.failures[client] += bool(given)
         return error_response(

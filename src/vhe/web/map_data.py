@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vhe.predict.regions import regions
+
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
+    from vhe.data.text import Corpus
 
 COLOURS = 12  # labels that have their own colour in map.css
 SIDE = 30_000  # coordinates are integers up to this: finer than a screen, short in JSON
@@ -25,8 +28,12 @@ def map_data(
     labels: Labels,
     suggestions: np.ndarray | None = None,
     probabilities: np.ndarray | None = None,
+    corpus: Corpus | None = None,
 ) -> dict[str, Any]:
-    """Vertices with their positions, and pairs of vertices as flat lists."""
+    """Vertices with their positions, and pairs of vertices as flat lists.
+
+    With a corpus, regions are named by the words that distinguish them, otherwise by their labels.
+    """
     length = 150 if len(network) <= 10_000 else 70
     names, ranks = label_ranks(labels, len(network))
     positions = (coordinates - coordinates.min(axis=0)).astype(np.float64)
@@ -38,15 +45,26 @@ def map_data(
         "y": positions[:, 1].round().astype(int).tolist(),
         "labels": names,
         "label": ranks.tolist(),
-        "regions": [
-            {"name": name, "x": round(x), "y": round(y)}
-            for name, x, y in label_positions(positions, names[:COLOURS], ranks)
-        ],
+        "regions": _regions(positions, names, ranks, corpus),
         "texts": [first_words(text, length) for text in texts],
         "links": network.links.ravel().tolist(),
         "suggested": [] if suggestions is None else suggestions.ravel().tolist(),
         "probability": [] if probabilities is None else probabilities.round(4).tolist(),
     }
+
+
+def _regions(
+    positions: np.ndarray, names: Sequence[str], ranks: np.ndarray, corpus: Corpus | None
+) -> list[dict[str, Any]]:
+    if corpus is None:
+        labelled = label_positions(positions, names[:COLOURS], ranks)
+        found = [(name, x, y, int((ranks == k).sum())) for k, (name, x, y) in enumerate(labelled)]
+    else:
+        found = [(" · ".join(r.words), r.x, r.y, r.vertices) for r in regions(positions, corpus)]
+    return [
+        {"name": name, "x": round(x), "y": round(y), "vertices": count}
+        for name, x, y, count in found
+    ]
 
 
 def label_ranks(labels: Labels, n: int) -> tuple[list[str], np.ndarray]:

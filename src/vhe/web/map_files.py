@@ -57,6 +57,7 @@ def _write_page(path: Path, model: FittedModel, coordinates: np.ndarray) -> None
         labels=grouped_labels(network.labels),
         suggestions=pairs,
         probabilities=model.probability_indices(pairs[:, 0], pairs[:, 1], balanced=False),
+        corpus=model._corpus,
     )
 
 

@@ -207,6 +207,7 @@ def write_model_report(
         labels=grouped_labels(network.labels) if labels is None else labels,
         suggestions=found.pairs,
         probabilities=found.probability,
+        corpus=found.model._corpus,
         template="model.html",
         ids=[str(vertex_id) for vertex_id in network.ids],
         snippets=[first_words(text, 100) for text in texts],

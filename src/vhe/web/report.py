@@ -16,6 +16,7 @@ from vhe.web.pages import SCRIPTS, page_file, render
 
 if TYPE_CHECKING:
     from vhe.data.network import TextNetwork
+    from vhe.data.text import Corpus
 
 MIN_PROBABILITY = 0.1  # of a suggested link that is drawn
 
@@ -31,6 +32,7 @@ def write_report(
     labels: Sequence[Hashable | None] | None,
     suggestions: np.ndarray,
     probabilities: np.ndarray,
+    corpus: Corpus | None = None,
     template: str = "report.html",
     **values: object,
 ) -> Path:
@@ -49,6 +51,8 @@ def write_report(
     suggestions, probabilities : (k, 2) int array and (k,) array
         Suggested links, drawn as dashed lines if their probability is at least
         `MIN_PROBABILITY`.
+    corpus : Corpus, optional
+        The texts as tokens: regions are then named by words that distinguish them.
     template, values
         A template that extends ``report.html``, and the values that it shows.
     """
@@ -64,7 +68,7 @@ def write_report(
         script=script,
         script_hash=_csp_hash(script),
         data=map_data(
-            network, coordinates, texts, labels, suggestions[drawn], probabilities[drawn]
+            network, coordinates, texts, labels, suggestions[drawn], probabilities[drawn], corpus
         ),
         **values,
     )

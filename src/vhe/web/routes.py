@@ -26,8 +26,11 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         401: "The access token is missing or wrong",
         403: "Not allowed from this host or site",
         404: "Unknown vertex",
+        408: "The client has disconnected",
         413: "The request body is too large",
+        415: "The request body is not JSON",
         422: "Invalid value",
+        429: "Too many wrong access tokens",
         503: "Busy; try again later",
     }.items()
 }

@@ -200,6 +200,47 @@ class SavedDecision(BaseModel):
     decided: str
 
 
+NewKey = str | int
+
+
+class NewVertex(Strict):
+    id: NewKey
+    text: str
+    label: NewKey | None = None
+
+
+class NewVertices(Strict):
+    """Texts to be added, with their links."""
+
+    vertices: list[NewVertex] = Field(min_length=1, max_length=MAX_NEW)
+    links: list[tuple[NewKey, NewKey]] = Field(
+        [], max_length=MAX_NEW, description="pairs of ids, each with at least one new id"
+    )
+
+
+class NewLinks(Strict):
+    """Links between vertices of the network."""
+
+    links: list[tuple[NewKey, NewKey]] = Field(
+        min_length=1, max_length=MAX_NEW, description="pairs of ids"
+    )
+
+
+class Changed(BaseModel):
+    version: int
+    numbering: int
+    vertices: list[Entry] = Field(description="the new vertices")
+
+
+class Reloaded(BaseModel):
+    version: int
+    numbering: int
+
+
+class Health(BaseModel):
+    status: str
+
+
 class PrecisionBin(BaseModel):
     lower: float
     upper: float

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import ipaddress
+import logging
 import os
+import signal
 import socket
 import sys
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import h11
@@ -17,8 +20,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
-    from vhe.web.guard import Guard
+    from starlette.types import ASGIApp
 
+    from vhe.web.service import Service
+
+log = logging.getLogger("vhe.web")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 REQUEST_TIMEOUT = 30.0  # seconds from the first byte of a request to the last of its response
 KEEP_ALIVE_TIMEOUT = 15  # seconds that a connection may be idle between requests
@@ -93,14 +99,45 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def serve(app: Guard, bound: socket.socket) -> None:
-    """Serve until interrupted."""
+def reload_on_hangup(service: Service) -> None:
+    """Read the model folder again on SIGHUP."""
+
+    def reload(*_: object) -> None:
+        service.reload().add_done_callback(_log_failure)
+
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, reload)
+
+
+def _log_failure(reloaded: Future[Any]) -> None:
+    if error := reloaded.exception():
+        log.error("the model is not reloaded: %s", error)
+
+
+def serve(app: ASGIApp, bound: socket.socket, **behind: Any) -> None:
+    """Serve until interrupted; ``behind`` as in `server`."""
     sys.setswitchinterval(1e-4)  # short responses do not wait for the thread of the model
-    server(app).run(sockets=[bound])
+    server(app, **behind).run(sockets=[bound])
 
 
-def server(app: Guard, protocol: type[H11Protocol] = TimeoutProtocol) -> uvicorn.Server:
+def server(
+    app: ASGIApp,
+    protocol: type[H11Protocol] = TimeoutProtocol,
+    *,
+    root_path: str = "",
+    trusted_proxy: str | None = None,
+) -> uvicorn.Server:
+    """The server.
+
+    Parameters
+    ----------
+    root_path : path under which a reverse proxy, which removes it, makes the server available
+    trusted_proxy : address of the proxy whose X-Forwarded-For and X-Forwarded-Proto are believed
+    """
     settings: dict[str, Any] = {
+        "root_path": root_path,
+        "proxy_headers": trusted_proxy is not None,
+        "forwarded_allow_ips": trusted_proxy,
         "http": protocol,
         "ws": "none",
         "lifespan": "off",

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
+from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from vhe.errors import VHEError
+from vhe.predict.layout import quick_layout
 from vhe.storage.decisions import Decisions, State
 from vhe.storage.derived import write_derived
+from vhe.storage.journal import Journal, Record, journal_file, read_journal
 from vhe.web.background import Arrays, Background, Task, compute
+from vhe.web.changes import Change, Pending
 from vhe.web.explorer import Answer, Explorer
-from vhe.web.loading import valid_layout, valid_ranking
-from vhe.web.ranking import Ranking, Review
+from vhe.web.loading import Loaded, load, valid_layout, valid_ranking
+from vhe.web.overlay import arranged, reranked
+from vhe.web.ranking import Review
 from vhe.web.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from vhe.data.network import TextNetwork
+    from vhe.fitted import FittedModel
 
 log = logging.getLogger("vhe.web")
 
@@ -32,12 +43,53 @@ class UnavailableError(VHEError):
     """A request that this server cannot carry out now."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """The folder that the model was read from, and the fingerprint of the model."""
+class ReadOnlyError(VHEError):
+    """A change that is not allowed."""
 
+
+@dataclass(frozen=True)
+class Base:
+    """What was read from a folder.
+
+    Attributes
+    ----------
+    given, folder : the folder as it was named, and where it was then if it is a symbolic link
+    """
+
+    given: Path
     folder: Path
-    fingerprint: str
+    loaded: Loaded
+
+
+def read_base(folder: Path, seed: int | None) -> Base:
+    real = Path(os.path.realpath(folder))
+    return Base(folder, real, load(real, seed))
+
+
+def first_snapshot(loaded: Loaded, records: Iterable[Record] = ()) -> Snapshot:
+    """A model as its folder has it, with the changes of a journal."""
+    network = loaded.model.network_
+    pending = Pending(network)
+    for record in records:
+        for change in record["changes"]:
+            pending.replay(Change.of(change))
+    model = pending.applied(loaded.model)
+    coordinates = loaded.coordinates
+    if coordinates is None:
+        coordinates = quick_layout(loaded.model.embedding_)
+    ranking = loaded.ranking
+    if ranking is not None and model is not loaded.model:
+        ranking = reranked(model, network, ranking)
+    layout: Literal["quick", "final"] = "quick" if loaded.coordinates is None else "final"
+    return Snapshot(Explorer(model, arranged(model, network, coordinates)), layout, ranking)
+
+
+def saved_records(folder: Path, journal: Journal | None) -> list[Record]:
+    """The changes of the network of a model; a read-only server reads those of the last one."""
+    if journal is not None:
+        return journal.records
+    path = journal_file(folder)
+    return read_journal(path)[0] if path.exists() else []
 
 
 class Service:
@@ -45,29 +97,35 @@ class Service:
 
     Snapshots are replaced by one thread, the keeper, in the order in which the work is submitted;
     requests read ``snapshot`` once.
+
+    Parameters
+    ----------
+    base : what was read from the folder; the snapshot is that with the changes of the journal
+    journal : where changes of the network are saved; None if they are not allowed
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
         *,
-        source: Source | None = None,
-        seed: int = 0,
+        base: Base | None = None,
+        seed: int | None = None,
         decisions: Decisions | None = None,
+        journal: Journal | None = None,
     ) -> None:
-        self.snapshot, self.source, self.seed = snapshot, source, seed
-        self.decisions = decisions
+        self.snapshot, self.base, self.seed = snapshot, base, seed
+        self.decisions, self.journal = decisions, journal
         self.ready = threading.Event()
         self._keeper = ThreadPoolExecutor(1, "vhe-keeper")
         self._background: dict[Task, Background] = {}
+        self._writes: deque[tuple[Change, Future[Snapshot]]] = deque()
         self._reviewed: tuple[Snapshot | None, int, Review | None] = None, -1, None
 
     # --- starting and stopping
 
     def start(self) -> Future[None]:
         """Start the work that the first answers do not need."""
-        for task in self._missing():
-            threading.Thread(target=self._run, args=(task,), daemon=True).start()
+        self._start_missing()
         return self._keeper.submit(self._warm_up)
 
     def _warm_up(self) -> None:
@@ -80,57 +138,137 @@ class Service:
         self._keeper.shutdown(wait=True, cancel_futures=True)
         if self.decisions is not None:
             self.decisions.close()
-
-    def _missing(self) -> list[Task]:
-        found: list[Task] = []
-        if self.snapshot.layout == "quick":
-            found.append("layout")
-        if self.snapshot.ranking is None:
-            found.append("ranking")
-        return found
-
-    # --- work in the background
-
-    def _run(self, task: Task) -> None:
-        source, explorer = self.source, self.snapshot.explorer
-        if source is None:
-            arrays: Arrays | None = compute(task, explorer.model, self.seed)
-        else:
-            self._background[task] = Background(task, source.folder, self.seed)
-            arrays = self._background[task].result()
-        if arrays is not None:
-            with suppress(RuntimeError):  # the server has stopped meanwhile
-                self._keeper.submit(self._accept, task, source, explorer, arrays)
-
-    def _accept(
-        self, task: Task, source: Source | None, explorer: Explorer, arrays: dict[str, np.ndarray]
-    ) -> None:
-        """Use what was computed, and store it with the model."""
-        if self.source is not source:  # the model was replaced meanwhile
-            return
-        n = len(explorer)
-        if task == "layout" and (found := valid_layout(arrays, n, self.seed)) is not None:
-            self._use_layout(found)
-        elif task == "ranking" and (ranking := valid_ranking(arrays, explorer.network.links, n)):
-            self._use_ranking(ranking)
-        if source is not None:
-            try:
-                write_derived(source.folder, source.fingerprint, task, arrays)
-            except VHEError as error:
-                log.info("the %s is not stored: %s", task, error)
-
-    def _use_layout(self, coordinates: np.ndarray) -> None:
-        explorer = Explorer(self.snapshot.explorer.model, coordinates)
-        self.snapshot = self.snapshot.followed_by(explorer=explorer, layout="final")
-
-    def _use_ranking(self, ranking: Ranking) -> None:
-        self.snapshot = self.snapshot.followed_by(ranking=ranking)
+        if self.journal is not None:
+            self.journal.close()
 
     def summary(self) -> Answer:
         """Name, size and state of the network."""
         snapshot = self.snapshot
         state = {"version": snapshot.version, "numbering": snapshot.numbering}
-        return snapshot.explorer.summary() | state | {"writable": False}
+        return snapshot.explorer.summary() | state | {"writable": self.journal is not None}
+
+    # --- work in the background
+
+    def _start_missing(self) -> None:
+        missing: list[Task] = []
+        if self.snapshot.layout == "quick":
+            missing.append("layout")
+        if self.snapshot.ranking is None:
+            missing.append("ranking")
+        for task in missing:
+            threading.Thread(target=self._run, args=(task,), daemon=True).start()
+
+    def _run(self, task: Task) -> None:
+        base, explorer = self.base, self.snapshot.explorer
+        if base is None:
+            arrays: Arrays | None = compute(task, explorer.model, self.seed or 0)
+        else:
+            process = Background(task, base.folder, base.loaded.fingerprint, self.seed or 0)
+            self._background[task] = process
+            arrays = process.result()
+        if arrays is not None:
+            with suppress(RuntimeError):  # the server has stopped meanwhile
+                self._keeper.submit(self._accept, task, base, explorer.network, arrays)
+
+    def _accept(self, task: Task, base: Base | None, network: TextNetwork, arrays: Arrays) -> None:
+        """Use what was computed, and store it with the model."""
+        if self.base is not base:  # the model was replaced meanwhile
+            return
+        if base is not None:
+            network = base.loaded.model.network_
+        model = self.snapshot.explorer.model
+        if task == "layout":
+            found = valid_layout(arrays, len(network), None)
+            if found is not None:
+                explorer = Explorer(model, arranged(model, network, found))
+                self.snapshot = self.snapshot.followed_by(explorer=explorer, layout="final")
+        else:
+            ranking = valid_ranking(arrays, network.links, len(network))
+            if ranking is not None:
+                ranking = reranked(model, network, ranking)
+                self.snapshot = self.snapshot.followed_by(ranking=ranking)
+        if base is not None:
+            try:
+                write_derived(base.folder, base.loaded.fingerprint, task, arrays)
+            except VHEError as error:
+                log.info("the %s is not stored: %s", task, error)
+
+    # --- changes
+
+    def write(self, change: Change) -> Future[Snapshot]:
+        """Save and apply a change; the future is the snapshot that has it."""
+        if self.journal is None:
+            raise ReadOnlyError("This server is read-only; start it with --writable.")
+        future: Future[Snapshot] = Future()
+        self._writes.append((change, future))
+        self._keeper.submit(self._commit)
+        return future
+
+    def _commit(self) -> None:
+        """Apply all waiting changes at once: one flush to disk serves all of them."""
+        waiting = [self._writes.popleft() for _ in range(len(self._writes))]
+        pending, good = Pending(self.snapshot.explorer.network), []
+        for change, future in waiting:
+            try:
+                pending.add(change)
+                good.append((change, future))
+            except VHEError as error:
+                future.set_exception(error)
+        if not good:
+            return
+        assert self.journal is not None
+        try:
+            model = pending.applied(self.snapshot.explorer.model)
+            following = self._following(model)
+            self.journal.append([{"changes": [change.record() for change, _ in good]}])
+        except Exception as error:
+            if not isinstance(error, VHEError):
+                log.exception("a change failed")
+            failure = error if isinstance(error, VHEError) else VHEError("The change failed.")
+            for _, future in good:
+                future.set_exception(failure)
+            return
+        self.snapshot = following
+        for _, future in good:
+            future.set_result(following)
+
+    def _following(self, model: FittedModel) -> Snapshot:
+        """The snapshot after a change of the network."""
+        present = self.snapshot
+        before = present.explorer.network
+        moved = model.network_.ids[: len(before)] != before.ids
+        return present.followed_by(
+            explorer=Explorer(model, arranged(model, before, present.explorer.coordinates)),
+            ranking=None if present.ranking is None else reranked(model, before, present.ranking),
+            numbering=present.numbering + moved,
+        )
+
+    def reload(self) -> Future[Snapshot]:
+        """Read the model folder again, and use it when it is ready."""
+        return self._keeper.submit(self._reload)
+
+    def _reload(self) -> Snapshot:
+        if self.base is None:
+            raise UnavailableError("The model was not read from a folder.")
+        base = read_base(self.base.given, self.seed)
+        if base.loaded.fingerprint == self.base.loaded.fingerprint:
+            return self.snapshot
+        fresh = first_snapshot(base.loaded, saved_records(base.given, self.journal))
+        before, after = self.snapshot.explorer.network, fresh.explorer.network
+        moved = after.ids[: len(before)] != before.ids
+        fresh.explorer.warm_up()
+        for process in self._background.values():
+            process.stop()
+        self.base = base
+        self.snapshot = self.snapshot.followed_by(
+            explorer=fresh.explorer,
+            layout=fresh.layout,
+            ranking=fresh.ranking,
+            numbering=self.snapshot.numbering + moved,
+        )
+        self._start_missing()
+        log.info("model reloaded from %s", base.given)
+        return self.snapshot
 
     # --- decisions
 

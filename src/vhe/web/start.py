@@ -6,12 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vhe.errors import VHEError
-from vhe.predict.layout import quick_layout
 from vhe.storage.decisions import Decisions, decisions_file
-from vhe.web.explorer import Explorer
-from vhe.web.loading import Loaded, load
-from vhe.web.service import Service, Source
-from vhe.web.snapshot import Snapshot
+from vhe.storage.journal import Journal, journal_file
+from vhe.web.service import Service, first_snapshot, read_base, saved_records
 
 
 def start_service(
@@ -19,6 +16,7 @@ def start_service(
     *,
     state: Path | None = None,
     seed: int | None = None,
+    writable: bool = False,
     note: Callable[[str], None] = lambda message: None,
 ) -> Service:
     """Read a model folder; `Service.start` begins the work in the background.
@@ -27,6 +25,7 @@ def start_service(
     ----------
     state : file of decisions; default: beside the folder, or none if it cannot be written there
     seed : of the layout; default: that of the stored layout
+    writable : whether vertices and links can be added and removed
     note : called with messages to the user
     """
     try:
@@ -36,19 +35,14 @@ def start_service(
             raise
         decisions = None
         note(f"note: {error}; name another file with --state FILE")
-    loaded = load(folder, seed)
-    if loaded.coordinates is None:
+    journal = Journal(journal_file(folder)) if writable else None
+    base = read_base(folder, seed)
+    if base.loaded.coordinates is None:
         note("the map is computed in the background; until then the page shows principal axes")
     return Service(
-        first_snapshot(loaded),
-        source=Source(folder, loaded.fingerprint),
-        seed=seed or 0,
+        first_snapshot(base.loaded, saved_records(folder, journal)),
+        base=base,
+        seed=seed,
         decisions=decisions,
+        journal=journal,
     )
-
-
-def first_snapshot(loaded: Loaded) -> Snapshot:
-    if loaded.coordinates is None:
-        coordinates = quick_layout(loaded.model.embedding_)
-        return Snapshot(Explorer(loaded.model, coordinates), "quick", loaded.ranking)
-    return Snapshot(Explorer(loaded.model, loaded.coordinates), "final", loaded.ranking)

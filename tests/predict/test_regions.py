@@ -1,0 +1,47 @@
+"""Names of the regions of a map."""
+
+from collections import Counter
+
+import numpy as np
+
+from vhe.data.text import Corpus
+from vhe.predict.regions import class_tfidf, regions
+
+
+def corpus_of(texts: list[str]) -> Corpus:
+    return Corpus.build(texts, min_count=1, max_words=50)
+
+
+def test_class_tfidf_equals_its_definition() -> None:
+    texts = ["fox fox dog", "dog cat", "cat cat bird the", "the the"]
+    classes = np.array([0, 0, 1, 1])
+    corpus = corpus_of(texts)
+    found = class_tfidf(corpus, classes, 2)
+    counts = [Counter(), Counter()]
+    for text, k in zip(texts, classes, strict=True):
+        counts[k].update(text.split())
+    mean = sum(map(Counter.total, counts)) / 2
+    for k in range(2):
+        for j, word in enumerate(corpus.vocabulary):
+            share = counts[k][word] / counts[k].total()
+            frequency = counts[0][word] + counts[1][word]
+            assert np.isclose(found[k, j], share * np.log(1 + mean / frequency))
+
+
+def test_regions_are_named_by_words_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    topic = np.arange(400) % 4
+    texts = [" ".join([f"topic{t}", f"word{rng.integers(5)}", "common"]) for t in topic]
+    corners = np.array([[0, 0], [0, 9], [9, 0], [9, 9]])
+    coordinates = corners[topic] + rng.normal(scale=0.3, size=(400, 2))
+    found = regions(coordinates, corpus_of(texts))
+    assert {region.words[0] for region in found} == {f"topic{t}" for t in range(4)}
+    assert sum(region.vertices for region in found) == 400
+    for region in found:
+        corner = corners[int(region.words[0][-1])]
+        assert np.hypot(*(np.array([region.x, region.y]) - corner)) < 1
+
+
+def test_a_map_of_one_point_and_without_words() -> None:
+    assert len(regions(np.zeros((3, 2)), corpus_of(["fox", "fox", "fox"]))) == 1
+    assert regions(np.zeros((3, 2)), corpus_of(["", "", ""])) == []
