@@ -31,7 +31,7 @@ def measured(monkeypatch):
 
 @pytest.mark.parametrize(("aucs", "agrees"), [((0.89, 0.92), True), ((0.95, 0.951), False)])
 def test_a_cell_agrees_within_two_standard_deviations(tmp_path, measured, aucs, agrees) -> None:
-    for seed, auc in enumerate(aucs):
+    for seed, auc in zip((CELL.seed, 3), aucs, strict=True):
         committed(tmp_path, auc, seed)
     (check,) = run_quick(tmp_path, print, cells=[CELL])
     assert check.agrees is agrees
@@ -57,7 +57,7 @@ def test_a_cell_that_cannot_be_measured_is_an_error(tmp_path, monkeypatch) -> No
 
 
 def test_a_single_seed_has_a_tolerance_and_a_missing_figure_no_verdict() -> None:
-    assert Check(CELL, 0.903, Figure(0.9, None, 1)).agrees is True
-    assert Check(CELL, 0.905, Figure(0.9, None, 1)).agrees is False
-    assert Check(CELL, 0.905, None).agrees is None
+    assert Check(CELL, 0.903, 0.9, Figure(0.95, None, 1)).agrees is True
+    assert Check(CELL, 0.905, 0.9, Figure(0.905, None, 1)).agrees is False
+    assert Check(CELL, 0.905, None, None).agrees is None
     assert len(quick.CELLS) == 24
