@@ -13,6 +13,7 @@ from vhe.cli.options import Help
 from vhe.cli.output import print_status
 from vhe.data.readers.synonyms import SYNONYMS
 from vhe.errors import VHEError
+from vhe.runtime.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -105,7 +106,8 @@ def read_network(source: str | None, options: NetworkOptions | None = None) -> T
     elif source is not None and not _can_be_read(source):
         network = load(source)  # raises an error with the names of the datasets
     else:
-        network = read(url or source or vertices or "", edges, **chosen)
+        with Progress("reading"):
+            network = read(url or source or vertices or "", edges, **chosen)
     for note in network.notes:
         print_status(f"note: {note}")
     return network
