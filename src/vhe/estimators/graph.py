@@ -14,9 +14,10 @@ from vhe.data.text import PADDING, Corpus
 from vhe.errors import VHEError
 from vhe.estimators.base import Estimator, MaskedScales, Preparation
 from vhe.fitted import FittedGraph
+from vhe.graph.blocks import Blocks
 from vhe.graph.model import GraphModel
 from vhe.graph.neighbours import text_neighbours
-from vhe.graph.posterior import ITERATIONS
+from vhe.graph.posterior import COLUMNS
 from vhe.graph.prior import GraphPrior, mean_log_length
 from vhe.graph.selection import choose_weights
 from vhe.graph.training import GraphTrainer
@@ -90,25 +91,27 @@ class VHE(FittedGraph, Estimator):
 
     def _train(self, prepared: Preparation) -> TrainingState:
         config, corpus, seed = self.config, prepared.corpus, prepared.seed
-        with Progress("word vectors", show=self.verbose):
+        with Progress("word vectors", show=self.verbose) as progress:
             words = torch.zeros(len(corpus.vocabulary) + 1, config.latent_dim)
             words[PADDING + 1 :] = torch.from_numpy(
-                lsa_word_vectors(corpus, config.latent_dim, seed)
+                lsa_word_vectors(corpus, config.latent_dim, seed, progress.report)
                 if config.word_init == "lsa"
                 else random_word_vectors(len(corpus.vocabulary), config.latent_dim, seed)
             )
             words = words.to(prepared.device)
         self._codes = TextCodes(corpus, prepared.device)
-        with Progress("text neighbours", show=self.verbose):
-            codes = self._codes(words)
-            self._neighbours = text_neighbours(codes.cpu().numpy(), self._codes.empty)
+        self._blocks = Blocks(self._codes, self._columns(prepared), self.verbose)
+        with Progress("text codes", show=self.verbose) as progress:
+            codes = self._blocks.use(words, progress.report)
+        with Progress("text neighbours", show=self.verbose) as progress:
+            self._neighbours = text_neighbours(codes, self._codes.empty, progress.report)
         resumed = prepared.resumed()
         if resumed is not None:
             strength, weight = (resumed[0].chosen[k] for k in ("link_strength", "text_knn_weight"))
         else:
             with Progress("choosing strengths", show=self.verbose) as progress:
                 strength, weight = choose_weights(
-                    codes,
+                    torch.from_numpy(codes).to(prepared.device),
                     corpus.lengths,
                     self._neighbours,
                     prepared.links,
@@ -120,7 +123,11 @@ class VHE(FittedGraph, Estimator):
                 )
         self._strengths: dict[str, Any] = {"link_strength": strength, "text_knn_weight": weight}
         prior = self._prior(corpus, prepared.links, prepared.device)
-        trainer = GraphTrainer(config, words, self._codes, prior, prepared.validation, seed)
+        initial = codes, self._blocks.centre
+        trainer = GraphTrainer(
+            config, words, self._codes, prior, prepared.validation, seed, initial
+        )
+        del codes, initial
         with Progress("training", config.max_steps, show=self.verbose) as progress:
             loop = TrainingLoop(
                 trainer,
@@ -140,9 +147,14 @@ class VHE(FittedGraph, Estimator):
     def _prior(self, corpus: Corpus, links: NDArray[np.int64], device: torch.device) -> GraphPrior:
         return GraphPrior(links, corpus.lengths, self._neighbours, device=device, **self._strengths)
 
+    def _columns(self, prepared: Preparation) -> int:
+        """Columns of the posterior that are solved for at a time."""
+        return COLUMNS
+
     def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
+        """Embeddings of some vertices without some of the held-out links, at each named scale."""
         links, lengths = prepared.network.links, prepared.corpus.lengths
-        codes = self._codes(self._words)
+        self._blocks.use(self._words)
         priors = {"embedding": self._prior(prepared.corpus, links, prepared.device)}
         for name in names:
             priors[name] = GraphPrior(
@@ -151,32 +163,41 @@ class VHE(FittedGraph, Estimator):
 
         def scales(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> dict[str, Rows]:
             hidden = known_pairs(prepared.held_out[masked], links, len(prepared.network))
-            numbers, chosen = np.flatnonzero(hidden), torch.from_numpy(vertices)
+            numbers = np.flatnonzero(hidden)
             return {
-                name: prior.posterior(numbers).mean(codes)[chosen].cpu().numpy()
+                name: self._blocks.means(name, prior, numbers, vertices)
                 for name, prior in priors.items()
             }
 
         return scales
 
     def _finalise(self, prepared: Preparation) -> None:
-        with Progress("posterior", show=self.verbose), torch.no_grad():
-            posterior = self._prior(
-                prepared.corpus, prepared.network.links, prepared.device
-            ).posterior()
+        prior = self._prior(prepared.corpus, prepared.network.links, prepared.device)
+        posterior = prior.posterior()
+        self._blocks.use(self._words)
+        mean = self._blocks.table("embedding", prior)
+        with Progress("variance", show=self.verbose), torch.no_grad():
             arrays: dict[str, Any] = {
                 "words": self._words,
-                "centre": self._codes.centre(self._words),
-                "mean": posterior.mean(self._codes(self._words), ITERATIONS),
                 "variance": posterior.variance(prepared.seed),
                 "precision": posterior.precision.squeeze(1),
                 "diagonal": posterior.diagonal.squeeze(1),
             }
             arrays = {name: value.cpu().numpy() for name, value in arrays.items()}
-            arrays |= {"mean_log_length": mean_log_length(prepared.corpus.lengths)}
-            self._use(GraphModel(**arrays, **self._strengths, neighbours=self._neighbours))
-            everything = np.arange(len(prepared.network))
-            extra = [name for name in LINK_STRENGTHS if name in self._link_posterior.names]
-            found = self._masked_scales(prepared, extra)(everything[:0], everything)
-            self._scales = {name: found[name] for name in extra}
-        del self._codes, self._words, self._neighbours, self._strengths
+        arrays |= {"mean": mean, "centre": self._blocks.centre}
+        arrays |= {"mean_log_length": mean_log_length(prepared.corpus.lengths)}
+        self._use(GraphModel(**arrays, **self._strengths, neighbours=self._neighbours))
+        self._scales = {
+            name: self._blocks.table(
+                name,
+                GraphPrior(
+                    prepared.network.links,
+                    prepared.corpus.lengths,
+                    link_strength=LINK_STRENGTHS[name],
+                    device=prepared.device,
+                ),
+            )
+            for name in LINK_STRENGTHS
+            if name in self._link_posterior.names
+        }
+        del self._codes, self._words, self._neighbours, self._strengths, self._blocks
