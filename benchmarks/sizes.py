@@ -4,8 +4,8 @@
         [--data FOLDER] [--store results/scale]
 
 Each size runs `vhe fit` in its own process on a synthetic network in Parquet files (88 words per
-text, 2.3 edges per vertex). CPU seconds (user and system) hold on a busy machine, too. Memory is the
-largest resident size (Linux).
+text, 2.3 edges per vertex). CPU seconds (user and system) hold on a busy machine, too. Memory is
+the largest resident size (Linux).
 """
 
 from __future__ import annotations
