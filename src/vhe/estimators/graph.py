@@ -15,9 +15,9 @@ from vhe.errors import VHEError
 from vhe.estimators.base import Estimator, MaskedScales, Preparation
 from vhe.fitted import FittedGraph
 from vhe.graph.blocks import Blocks
+from vhe.graph.memory import Size, columns_within
 from vhe.graph.model import GraphModel
 from vhe.graph.neighbours import text_neighbours
-from vhe.graph.posterior import COLUMNS
 from vhe.graph.prior import GraphPrior, mean_log_length
 from vhe.graph.selection import choose_weights
 from vhe.graph.training import GraphTrainer
@@ -26,6 +26,7 @@ from vhe.predict.pair_features import LINK_STRENGTHS, Rows
 from vhe.runtime import process_group
 from vhe.runtime.loop import TrainingLoop, TrainingState
 from vhe.runtime.progress import Progress
+from vhe.runtime.tables import parse_bytes
 from vhe.text.codes import TextCodes
 from vhe.text.lsa import lsa_word_vectors, random_word_vectors
 
@@ -35,7 +36,10 @@ class VHE(FittedGraph, Estimator):
 
     Text codes are smoothed over links and nearest texts by solving one sparse linear system, the
     posterior of all codes; the word vectors are fine-tuned through the solution. Settings are those
-    of `VHEConfig`; the other parameters are those of `Estimator`.
+    of `VHEConfig`; the other parameters are those of `Estimator`, and
+
+    max_memory : int or str, optional
+        bytes, or such as "3GB": columns are solved for in smaller blocks, with the same result
 
     Attributes
     ----------
@@ -57,6 +61,7 @@ class VHE(FittedGraph, Estimator):
     """
 
     config_class = VHEConfig
+    max_memory: int | str | None
 
     def __init__(
         self,
@@ -65,6 +70,7 @@ class VHE(FittedGraph, Estimator):
         threads: int | None = None,
         device: str = "auto",
         verbose: bool = True,
+        max_memory: int | str | None = None,
         max_words: int = VHEConfig.max_words,
         min_count: int = VHEConfig.min_count,
         latent_dim: int = VHEConfig.latent_dim,
@@ -148,8 +154,19 @@ class VHE(FittedGraph, Estimator):
         return GraphPrior(links, corpus.lengths, self._neighbours, device=device, **self._strengths)
 
     def _columns(self, prepared: Preparation) -> int:
-        """Columns of the posterior that are solved for at a time."""
-        return COLUMNS
+        """Columns of the posterior that are solved for at a time, so that memory suffices."""
+        limit = self.max_memory
+        network, corpus = prepared.network, prepared.corpus
+        size = Size(
+            vertices=len(network),
+            links=len(network.links),
+            characters=sum(map(len, network.texts)) if limit is not None else 0,
+            words=int(corpus.lengths.mean()) + 1,
+            vocabulary=len(corpus.vocabulary),
+            dimensions=self.config.latent_dim,
+            threads=torch.get_num_threads(),
+        )
+        return columns_within(size, parse_bytes(limit) if isinstance(limit, str) else limit)
 
     def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
         """Embeddings of some vertices without some of the held-out links, at each named scale."""

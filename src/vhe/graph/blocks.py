@@ -21,7 +21,7 @@ from vhe.runtime.tables import release
 from vhe.text.codes import TextCodes
 
 WHOLE_GRAPH = 10_000
-HALO = 8192  # strongest neighbours of the ends of masked links that are solved for
+REGION = 8192  # vertices around the ends of masked links that are solved for
 
 Rows = NDArray[np.float32]
 
@@ -41,6 +41,7 @@ class Blocks:
     """
 
     centre: Rows
+    _codes: Rows
 
     def __init__(self, codes: TextCodes, columns: int, show: bool) -> None:
         self._texts, self._columns, self._show = codes, columns, show
@@ -84,7 +85,7 @@ class Blocks:
         found = table[vertices]
         ends = np.unique(prior.links[masked])
         if len(ends):
-            region = prior.region(ends, HALO)
+            region = prior.neighbourhood(ends, REGION)
             outside = torch.from_numpy(table).to(prior.device)
             posterior, inflow = prior.restricted_posterior(region, outside, masked)
             codes = torch.from_numpy(self._codes[region]).to(prior.device)

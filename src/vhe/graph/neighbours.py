@@ -44,9 +44,9 @@ def nearest_texts(
         for i in queries.split(max(1, (1 << 24) // len(candidates))) if count else ():
             cosine = table[i] @ rows
             cosine[i.unsqueeze(1) == candidates] = -2
-            value, index = largest(cosine, count)
+            best, index = largest(cosine, count)
             i, j = np.repeat(i.numpy(), count), candidates[index].numpy().ravel()
-            value = value.numpy().ravel()
+            value = best.numpy().ravel()
             positive = value > 0
             keys.append((np.minimum(i, j) * n + np.maximum(i, j))[positive])
             values.append(value[positive])

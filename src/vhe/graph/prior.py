@@ -122,6 +122,19 @@ class GraphPrior:
         chosen = others[strongest[total[strongest] > 0]].astype(np.int64)
         return np.union1d(vertices, chosen)
 
+    def neighbourhood(self, vertices: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """Some vertices, their neighbours, the neighbours of those and so on, sorted.
+
+        About ``size`` of them beside the given ones; of the last neighbours, those coupled most.
+        """
+        region, limit = vertices, len(vertices) + size
+        while len(region) < limit:
+            larger = self.region(region, limit - len(region))
+            if len(larger) == len(region):
+                break
+            region = larger
+        return region
+
     def restricted_posterior(
         self, region: NDArray[np.int64], outside: Tensor, masked: NDArray[np.int64] | None = None
     ) -> tuple[Posterior, Tensor]:

@@ -116,9 +116,7 @@ def _fold(
     if len(codes) <= WHOLE_GRAPH:
         return of_the_graph
     unit = prior(1.0, 1.0)
-    region = vertices
-    while len(region) < REGION and len(region) < len(larger := unit.region(region, REGION)):
-        region = larger
+    region = unit.neighbourhood(vertices, REGION)
     own = codes[torch.from_numpy(region)]
     chosen = torch.from_numpy(np.searchsorted(region, vertices))
 
