@@ -290,7 +290,7 @@ class Estimator(FittedModel, BaseEstimator):
         def rows(masked: NDArray[np.int64], vertices: NDArray[np.int64]) -> VertexRows:
             hidden = known_pairs(prepared.held_out[masked], network.links, len(network))
             links = network.links[~hidden]
-            nothing = sparse.csr_array((len(network), 1), dtype=np.float32)
+            nothing: Any = sparse.csr_array((len(network), 1), dtype=np.float32)
             table = vertex_rows({}, nothing, links, names, seed).take(vertices)
             words = tfidf_rows(prepared.corpus.select(vertices), self._idf)
             found = {name: unit_rows(codes) for name, codes in scales(masked, vertices).items()}
