@@ -39,8 +39,7 @@ def fit_distributed(
         raise VHEError("--scheduler fits the graph model: omit --model pair and --config paper")
     if source is not None or given.vertices is None or given.edges is None:
         raise VHEError("--scheduler reads Parquet datasets: give --vertices PATH and --edges PATH")
-    allowed = {"vertices": given.vertices, "edges": given.edges}
-    if given != NetworkOptions(**allowed):
+    if given != NetworkOptions(vertices=given.vertices, edges=given.edges):
         raise VHEError(
             "--scheduler finds the columns id, text, source and target by their names: omit the "
             "other options of reading"
