@@ -1,63 +1,165 @@
-"""CPU seconds and memory of a fit by network size: the table of docs/scaling.md.
+"""CPU seconds and peak memory of `vhe fit` by network size and phase: results/scale/machine.json.
 
-    python benchmarks/sizes.py [--vertices 16000,63000,200000] [--threads 1]
+    python benchmarks/sizes.py [--vertices 100000,300000,1000000] [--threads 2] [--max-memory 3GB]
+        [--data FOLDER] [--store results/scale]
 
-CPU seconds hold on a busy machine, too. Each size runs in its own process, on synthetic networks
-that differ in size only.
+Each size runs `vhe fit` in its own process on a synthetic network in Parquet files (88 words per
+text, 2.3 edges per vertex). CPU seconds (user and system) hold on a busy machine, too. Memory is
+the largest resident size (Linux).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
+import resource
+import shutil
+import sys
+import tempfile
 import time
+from pathlib import Path
+from typing import Any
 
-STEPS = 12
+CHUNK = 200_000  # rows of a part of the Parquet files
 
 
-def measure(n: int, threads: int) -> None:
-    """Print a row of the table."""
-    import vhe
-    from vhe.bench.measure import peak_gigabytes, synthetic
+def write_network(n: int, folder: Path) -> tuple[Path, Path]:
+    """The Parquet files of a synthetic network, written unless they are there."""
+    paths = folder / f"{n}-vertices.parquet", folder / f"{n}-edges.parquet"
+    if not all(path.exists() for path in paths):
+        process = multiprocessing.get_context("spawn").Process(target=_write, args=(n, paths))
+        process.start()
+        process.join()
+        if process.exitcode:
+            raise SystemExit(f"{n} vertices: the network could not be written")
+    return paths
 
-    def fit(network: vhe.TextNetwork, steps: int) -> tuple[float, float]:
-        """CPU seconds of a fit, and seconds of a training step."""
-        started = time.process_time()
-        model = vhe.VHE(
-            random_state=0,
-            threads=threads,
-            verbose=False,
-            max_steps=steps,
-            validate_every=STEPS,
-            link_strength=2.0,
-            text_knn_weight=0.5,
-        )
-        model.fit(network)
-        step = model.history_[-1]["seconds"] / max(steps, 1)
-        return time.process_time() - started, step
 
-    fit(synthetic(200), 1)  # imports and native kernels
+def _write(n: int, paths: tuple[Path, Path]) -> None:
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from vhe.bench.measure import synthetic
+
     network = synthetic(n)
-    without_training, _ = fit(network, 0)
-    _, step = fit(network, STEPS)
-    figures = f"{without_training:.1f} | {step:.3f} | {peak_gigabytes():.1f}"
-    print(f"| {n:,} | {figures} |", flush=True)
+    vertices = pa.table({"id": np.arange(n), "text": list(network.texts)})
+    edges = pa.table({"source": network.edges[:, 0], "target": network.edges[:, 1]})
+    for path, table in zip(paths, (vertices, edges), strict=True):
+        temporary = path.with_suffix(".part")
+        parquet.write_table(table, temporary, row_group_size=CHUNK)
+        temporary.rename(path)
+
+
+def measure(files: tuple[Path, Path], options: list[str], connection: Any) -> None:
+    """Run `vhe fit` and send the figures of its phases."""
+    from vhe.runtime import progress
+
+    phases: list[dict[str, Any]] = []
+    enter, leave = progress.Progress.__enter__, progress.Progress.__exit__
+
+    def record(name: str) -> None:
+        phases.append({"phase": name, "cpu_seconds": round(time.process_time() - began[0], 2)})
+        phases[-1]["peak_gb"] = round(_peak(), 3)
+        began[0] = time.process_time()
+        Path("/proc/self/clear_refs").write_text("5")
+
+    def entered(self: progress.Progress) -> progress.Progress:
+        record("between")
+        return enter(self)
+
+    def left(self: progress.Progress, *error: Any) -> None:
+        leave(self, *error)
+        record(self.task)
+
+    progress.Progress.__enter__, progress.Progress.__exit__ = entered, left  # type: ignore[assignment, method-assign]
+    began = [time.process_time()]
+    wall = time.monotonic()
+    from vhe.cli import main
+
+    with tempfile.TemporaryDirectory() as folder:
+        vertices, edges = map(str, files)
+        command = ["fit", "--vertices", vertices, "--edges", edges, "--out", f"{folder}/model"]
+        status = main([*command, "--seed", "0", *options])
+    record("between")
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    connection.send(
+        {
+            "status": status,
+            "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+            "wall_seconds": round(time.monotonic() - wall, 1),
+            "peak_gb": max(phase["peak_gb"] for phase in phases),
+            "phases": summed(phases),
+        }
+    )
+
+
+def summed(phases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The phases in their order, those of the same name together."""
+    together: dict[str, dict[str, Any]] = {}
+    for phase in phases:
+        own = together.setdefault(phase["phase"], dict(phase, cpu_seconds=0.0, peak_gb=0.0))
+        own["cpu_seconds"] = round(own["cpu_seconds"] + phase["cpu_seconds"], 2)
+        own["peak_gb"] = max(own["peak_gb"], phase["peak_gb"])
+    return list(together.values())
+
+
+def _peak() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / 1e9
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--vertices", default="16000,63000,200000")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--vertices", default="100000,300000,1000000")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--max-memory")
+    parser.add_argument("--data", type=Path, help="folder of the networks (default: temporary)")
+    parser.add_argument("--store", type=Path, help="folder for the figures, such as results/scale")
     arguments = parser.parse_args()
-    print("| vertices | fit without training, s | training step, s | peak memory, GB |")
-    print("|---" * 4 + "|")
+    data = arguments.data or Path(tempfile.mkdtemp(prefix="vhe-sizes-"))
+    data.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
-    for n in arguments.vertices.split(","):
-        process = context.Process(target=measure, args=(int(n), arguments.threads))
-        process.start()
-        process.join()
-        if process.exitcode:
-            raise SystemExit(f"{n} vertices: exit status {process.exitcode}")
+    try:
+        for n in map(int, arguments.vertices.split(",")):
+            options = ["--threads", str(arguments.threads)]
+            if arguments.max_memory:
+                options += ["--max-memory", arguments.max_memory]
+            receiving, sending = context.Pipe(duplex=False)
+            files = write_network(n, data)
+            process = context.Process(target=measure, args=(files, options, sending))
+            process.start()
+            sending.close()
+            try:
+                found = {"vertices": n, "options": options, **receiving.recv()}
+            except EOFError:
+                raise SystemExit(f"{n} vertices: the fit failed") from None
+            process.join()
+            _print(found)
+            if arguments.store:
+                _store(arguments.store / "machine.json", found)
+    finally:
+        if arguments.data is None:
+            shutil.rmtree(data, ignore_errors=True)
+
+
+def _print(found: dict[str, Any]) -> None:
+    total = f"{found['cpu_seconds']} CPU s, {found['peak_gb']:.2f} GB"
+    print(f"{found['vertices']:,} vertices, {' '.join(found['options'])}: {total}")
+    for phase in found["phases"]:
+        print(f"  {phase['phase']:24} {phase['cpu_seconds']:8.1f} s {phase['peak_gb']:7.2f} GB")
+    sys.stdout.flush()
+
+
+def _store(path: Path, found: dict[str, Any]) -> None:
+    """Add a run to a file, in place of an older one of the same size and options."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    runs = json.loads(path.read_text()) if path.exists() else []
+    same = ("vertices", "options")
+    runs = [run for run in runs if any(run[key] != found[key] for key in same)]
+    runs = sorted([*runs, found], key=lambda run: (run["options"], run["vertices"]))
+    path.write_text(json.dumps(runs, indent=1) + "\n")
 
 
 if __name__ == "__main__":

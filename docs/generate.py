@@ -359,6 +359,17 @@ def _written(value: Any) -> str:
     return written or '""'
 
 
+def sizes() -> str:
+    """CPU seconds and memory of `vhe fit` by network size, as benchmarks/sizes.py stored them."""
+    runs = json.loads((ROOT / "results" / "scale" / "machine.json").read_text(encoding="utf-8"))
+    lines = ["| vertices | options | CPU seconds | peak memory, GB |", "|---|---|---|---|"]
+    for run in runs:
+        options = " ".join(run["options"])
+        figures = f"{run['cpu_seconds']:.0f} | {run['peak_gb']:.2f}"
+        lines.append(f"| {run['vertices']:,} | `{options}` | {figures} |")
+    return "\n".join(lines) + "\n"
+
+
 def write() -> None:
     results = list(read_results(ROOT / "results"))
     readme = ROOT / "README.md"
@@ -372,6 +383,9 @@ def write() -> None:
     (ROOT / "docs" / "baselines.md").write_text(baselines(results), encoding="utf-8")
     (ROOT / "docs" / "speed.md").write_text(speed(results), encoding="utf-8")
     (ROOT / "docs" / "settings.md").write_text(settings(), encoding="utf-8")
+    scaling = ROOT / "docs" / "scaling.md"
+    text = scaling.read_text(encoding="utf-8")
+    scaling.write_text(BLOCK.sub(lambda m: m[1] + sizes() + m[2], text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -111,4 +111,4 @@ def test_scheduler_that_is_not_there(dataset: Path, tmp_path: Path, monkeypatch:
 
 def test_max_memory(dataset: Path, tmp_path: Path) -> None:
     paths = dataset / "vertices", dataset / "edges", tmp_path / "out"
-    assert "max_memory is 'much'" in sentence(scale.fit, *paths, max_memory="much")
+    assert "the memory is 'much'" in sentence(scale.fit, *paths, max_memory="much")

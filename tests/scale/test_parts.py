@@ -83,6 +83,8 @@ def clustered(tmp_path: Path) -> tuple[Sharded, np.ndarray, np.ndarray]:
     rows = unit_rows(centres[number] + 0.3 * rng.normal(size=(600, 8)).astype(np.float32))
     for k, part in enumerate((rows[:210], rows[210:])):
         write_array(shard(tmp_path, "rows", k), part)
+    for k, part in enumerate((np.arange(210), np.arange(210, 600))):
+        write_array(shard(tmp_path, "numbers", k), part)
     return Sharded(tmp_path, "rows", [210, 390]), centres, np.append(0, np.cumsum(sizes))
 
 
@@ -92,31 +94,32 @@ def test_search(clustered: tuple[Sharded, np.ndarray, np.ndarray], monkeypatch: 
     exact = rows @ rows.T
     np.fill_diagonal(exact, -2)
     expected = -np.sort(-exact, axis=1)[:, :5]
-    found, cosine = lists.search(rows, np.arange(600), table, centres, starts, 5)
+    numbers = Sharded(table.folder, "numbers", [210, 390])
+    found, cosine = lists.search(rows, np.arange(600), table, numbers, centres, starts, 5)
     assert np.allclose(cosine, expected, atol=1e-5)
     assert np.allclose(np.take_along_axis(exact, found, axis=1), expected, atol=1e-5)
     monkeypatch.setattr(lists, "EXACT_UP_TO", 0)  # type: ignore[attr-defined]
     monkeypatch.setattr(lists, "PROBES", 3)  # type: ignore[attr-defined]
-    near, some = lists.search(rows, np.arange(600), table, centres, starts, 5)
+    near, some = lists.search(rows, np.arange(600), table, numbers, centres, starts, 5)
     assert (some[near >= 0] <= 1 + 1e-5).all()
     recall = np.mean([len({*a} & {*b}) / 5 for a, b in zip(found, near, strict=True)])
     assert recall > 0.9
 
 
-def test_search_finds_the_nearest_texts_of_one_process() -> None:
+def test_search_finds_the_nearest_texts_of_one_process(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     codes = rng.normal(size=(200, 6)).astype(np.float32)
+    codes[100:160] = codes[rng.integers(5, size=60)]  # more equal texts than neighbours
     pairs, _ = nearest_texts(codes)
     unit = unit_rows(codes - codes.mean(axis=0))
-
-    class Whole(Sharded):
-        def range(self, start: int, end: int) -> np.ndarray:
-            return unit[start:end]
-
-    table = Whole(Path(), "", [200])
-    found, cosine = lists.search(unit, np.arange(200), table, unit[:1], np.array([0, 200]), 10)
+    order = np.argsort(np.arange(200) % 7, kind="stable")  # lists of rows in their order
+    starts = np.append(0, np.cumsum(np.bincount(np.arange(200) % 7)))
+    write_array(shard(tmp_path, "rows", 0), unit[order])
+    write_array(shard(tmp_path, "numbers", 0), order)
+    table, numbers = (Sharded(tmp_path, name, [200]) for name in ("rows", "numbers"))
+    found, cosine = lists.search(unit[order], np.arange(200), table, numbers, unit[:7], starts, 10)
     query, rank = np.nonzero(cosine > 0)
-    ours = np.sort(np.stack([query, found[query, rank]], axis=1), axis=1)
+    ours = np.sort(np.stack([order[query], order[found[query, rank]]], axis=1), axis=1)
     assert np.array_equal(np.unique(ours, axis=0), pairs)
 
 

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts.types import PositiveInt
 
+from vhe.cli.distributed import check_parquet, open_sharded
+from vhe.cli.distributed import write_embedding as write_sharded_embedding
 from vhe.cli.options import Help, Json, ModelFolder, Raw, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_status
 from vhe.cli.paths import check_writable
@@ -43,6 +45,9 @@ def embed(
     if std and extension == ".txt":
         raise VHEError("--std: word2vec's format has no standard deviations: use .parquet or .npy")
     check_writable(out)
+    if (sharded := open_sharded(model)) is not None:
+        write_sharded_embedding(sharded, check_parquet(model, out), std, json)
+        return
     with diagnostics_to_stderr(json), using_threads(threads):
         fitted = read_model(model)
         options: dict[str, Any] = {}

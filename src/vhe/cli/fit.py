@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
-from cyclopts.types import NonNegativeFloat, NonNegativeInt
+from cyclopts.types import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from vhe.cli.config import Model, settings, settings_class
 from vhe.cli.help import print_panel
@@ -60,6 +60,15 @@ def fit(
     overwrite: Overwrite = False,
     checkpoint_minutes: Annotated[NonNegativeFloat, Help("minutes between two checkpoints")] = 1,
     threads: Threads = None,
+    max_memory: Annotated[
+        str | None,
+        Help("graph model: memory of a process, such as 3GB; less is slower", metavar="SIZE"),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        Help("fit with Dask: tcp://HOST:8786, or local to start workers here", metavar="ADDRESS"),
+    ] = None,
+    workers: Annotated[PositiveInt, Help("worker processes of --scheduler local")] = 2,
     seed: Annotated[NonNegativeInt | None, Help("random seed (default: drawn and printed)")] = None,
     json: Json = False,
 ) -> int:
@@ -70,9 +79,36 @@ def fit(
     trained on pairs of vertices; torchrun --nproc-per-node=2 -m vhe fit
     --model pair ... trains it with several processes.
 
+    --scheduler fits Parquet datasets (--vertices, --edges: folders of part
+    files or URLs) that outgrow one machine with the workers of a Dask cluster;
+    --resume continues after the last finished phase.
+
     vhe config lists the settings of both models.
     """
     model, chosen = _settings(model, config, changes or ())
+    if scheduler is not None:
+        from vhe.cli.distributed import fit_distributed
+
+        if overwrite or epochs is not None or threads is not None:
+            raise VHEError("--scheduler excludes --overwrite, --epochs and --threads: omit them")
+        return fit_distributed(
+            source,
+            reading,
+            out,
+            chosen,
+            scheduler=scheduler,
+            workers=workers,
+            max_memory=max_memory,
+            resume=resume,
+            seed=seed,
+            json=json,
+        )
+    if max_memory is not None:
+        from vhe.runtime.tables import parse_bytes
+
+        parse_bytes(max_memory)
+        if model == "pair":
+            raise VHEError("--max-memory limits the graph model: omit it, or --model pair")
     from vhe.runtime import process_group
     from vhe.storage.folder import restore_interrupted_write
     from vhe.storage.locks import folder_lock
@@ -109,6 +145,8 @@ def fit(
 
         estimator = (PairVHE if model == "pair" else VHE).from_config(chosen, random_state=seed)
         estimator.set_params(threads=threads, verbose=first)
+        if max_memory is not None:
+            estimator.set_params(max_memory=max_memory)
         checkpoint = training_folder(out)
         try:
             estimator.fit(

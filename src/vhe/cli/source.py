@@ -133,6 +133,11 @@ def read_model(folder: Path) -> FittedModel:
     A graph model is loaded without torch, whose import takes longer than most answers.
     """
     check_is_model(folder)
+    if (folder / "model.json").is_file() and not (folder / "MANIFEST.json").exists():
+        raise VHEError(
+            f"{folder}: a model in shards, written by vhe fit --scheduler: use vhe suggest, "
+            "vhe embed or vhe.scale.ShardedModel"
+        )
     from vhe.fitted import open_model
 
     if (model := open_model(folder)) is not None:

@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts.types import PositiveInt
 
+from vhe.cli.distributed import (
+    check_parquet,
+    open_sharded,
+    print_suggestions,
+    write_suggestions,
+)
 from vhe.cli.options import Help, Json, ModelFolder, Raw, Threads, using_threads
 from vhe.cli.output import (
     console,
@@ -101,6 +107,15 @@ def suggest(
             extension = checked_extension(out, TABLES if all else (*TABLES, *FORMATS))
             format = FORMATS.get(extension)
         check_writable(out)
+    if (sharded := open_sharded(model)) is not None:
+        if id is not None:
+            print_suggestions(sharded, id, k or OF_VERTEX, min_probability, json)
+        elif all:
+            file = check_parquet(model, out)
+            write_suggestions(sharded, file, k or OF_VERTEX, min_probability, json)
+        else:
+            raise VHEError(f"{model} is a model in shards: give an ID, or --all --out FILE.parquet")
+        return
     with diagnostics_to_stderr(json), using_threads(threads):
         fitted = read_model(model)
         network = fitted.network_

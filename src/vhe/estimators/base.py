@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
@@ -287,7 +288,6 @@ class Estimator(FittedModel, BaseEstimator):
         network, seed = prepared.network, prepared.seed
         names = self._feature_names()
         self._idf = inverse_document_frequency(prepared.corpus)
-        words = tfidf_rows(prepared.corpus, self._idf)
         scales = self._masked_scales(prepared, [name for name in names if name in LINK_STRENGTHS])
 
         def rows(
@@ -296,9 +296,11 @@ class Estimator(FittedModel, BaseEstimator):
             hidden = known_pairs(prepared.held_out[masked], network.links, len(network))
             hidden |= np.isin(network.links, isolated).any(axis=1)
             links = network.links[~hidden]
-            table = vertex_rows({}, words, links, names, seed).take(vertices)
-            found = scales(hidden, vertices)
-            return replace(table, scales={name: unit_rows(codes) for name, codes in found.items()})
+            nothing: Any = sparse.csr_array((len(network), 1), dtype=np.float32)
+            table = vertex_rows({}, nothing, links, names, seed).take(vertices)
+            words = tfidf_rows(prepared.corpus.select(vertices), self._idf)
+            found = {name: unit_rows(codes) for name, codes in scales(hidden, vertices).items()}
+            return replace(table, words=words, scales=found)
 
         self._link_posterior, curve = fit_link_posterior(
             rows,

@@ -14,10 +14,16 @@ from vhe.data.text import PADDING, Corpus
 from vhe.errors import VHEError
 from vhe.estimators.base import Estimator, MaskedScales, Preparation
 from vhe.fitted import FittedGraph
-from vhe.graph.isolated import IsolatedPosterior, isolated_posterior, isolated_weight
+from vhe.graph.blocks import Blocks
+from vhe.graph.isolated import (
+    isolated_couplings,
+    isolated_posterior,
+    isolated_weight,
+    posterior_given,
+)
+from vhe.graph.memory import Size, columns_within
 from vhe.graph.model import GraphModel
 from vhe.graph.neighbours import text_neighbours
-from vhe.graph.posterior import ITERATIONS
 from vhe.graph.prior import GraphPrior, mean_log_length
 from vhe.graph.selection import choose_weights
 from vhe.graph.training import GraphTrainer
@@ -25,6 +31,7 @@ from vhe.predict.pair_features import LINK_STRENGTHS, Rows
 from vhe.runtime import process_group
 from vhe.runtime.loop import TrainingLoop, TrainingState
 from vhe.runtime.progress import Progress
+from vhe.runtime.tables import parse_bytes
 from vhe.text.codes import TextCodes
 from vhe.text.lsa import lsa_word_vectors, random_word_vectors
 
@@ -34,7 +41,10 @@ class VHE(FittedGraph, Estimator):
 
     Text codes are smoothed over links and nearest texts by solving one sparse linear system, the
     posterior of all codes; the word vectors are fine-tuned through the solution. Settings are those
-    of `VHEConfig`; the other parameters are those of `Estimator`.
+    of `VHEConfig`; the other parameters are those of `Estimator`, and
+
+    max_memory : int or str, optional
+        bytes, or such as "3GB": columns are solved for in smaller blocks, with the same result
 
     Attributes
     ----------
@@ -57,6 +67,7 @@ class VHE(FittedGraph, Estimator):
 
     config_class = VHEConfig
     _masks_vertices = True
+    max_memory: int | str | None
 
     def __init__(
         self,
@@ -65,6 +76,7 @@ class VHE(FittedGraph, Estimator):
         threads: int | None = None,
         device: str = "auto",
         verbose: bool = True,
+        max_memory: int | str | None = None,
         max_words: int = VHEConfig.max_words,
         min_count: int = VHEConfig.min_count,
         latent_dim: int = VHEConfig.latent_dim,
@@ -91,25 +103,27 @@ class VHE(FittedGraph, Estimator):
 
     def _train(self, prepared: Preparation) -> TrainingState:
         config, corpus, seed = self.config, prepared.corpus, prepared.seed
-        with Progress("word vectors", show=self.verbose):
+        with Progress("word vectors", show=self.verbose) as progress:
             words = torch.zeros(len(corpus.vocabulary) + 1, config.latent_dim)
             words[PADDING + 1 :] = torch.from_numpy(
-                lsa_word_vectors(corpus, config.latent_dim, seed)
+                lsa_word_vectors(corpus, config.latent_dim, seed, progress.report)
                 if config.word_init == "lsa"
                 else random_word_vectors(len(corpus.vocabulary), config.latent_dim, seed)
             )
             words = words.to(prepared.device)
         self._codes = TextCodes(corpus, prepared.device)
-        with Progress("text neighbours", show=self.verbose):
-            codes = self._codes(words)
-            self._neighbours = text_neighbours(codes.cpu().numpy(), self._codes.empty)
+        self._blocks = Blocks(self._codes, self._columns(prepared), self.verbose)
+        with Progress("text codes", show=self.verbose) as progress:
+            codes = self._blocks.use(words, progress.report)
+        with Progress("text neighbours", show=self.verbose) as progress:
+            self._neighbours = text_neighbours(codes, self._codes.empty, progress.report)
         resumed = prepared.resumed()
         if resumed is not None:
             strength, weight = (resumed[0].chosen[k] for k in ("link_strength", "text_knn_weight"))
         else:
             with Progress("choosing strengths", show=self.verbose) as progress:
                 strength, weight = choose_weights(
-                    codes,
+                    torch.from_numpy(codes).to(prepared.device),
                     corpus.lengths,
                     self._neighbours,
                     prepared.links,
@@ -121,7 +135,11 @@ class VHE(FittedGraph, Estimator):
                 )
         self._strengths: dict[str, Any] = {"link_strength": strength, "text_knn_weight": weight}
         prior = self._prior(corpus, prepared.links, prepared.device)
-        trainer = GraphTrainer(config, words, self._codes, prior, prepared.validation, seed)
+        initial = codes, self._blocks.centre
+        trainer = GraphTrainer(
+            config, words, self._codes, prior, prepared.validation, seed, initial
+        )
+        del codes, initial
         with Progress("training", config.max_steps, show=self.verbose) as progress:
             loop = TrainingLoop(
                 trainer,
@@ -141,9 +159,25 @@ class VHE(FittedGraph, Estimator):
     def _prior(self, corpus: Corpus, links: NDArray[np.int64], device: torch.device) -> GraphPrior:
         return GraphPrior(links, corpus.lengths, self._neighbours, device=device, **self._strengths)
 
+    def _columns(self, prepared: Preparation) -> int:
+        """Columns of the posterior that are solved for at a time, so that memory suffices."""
+        limit = self.max_memory
+        network, corpus = prepared.network, prepared.corpus
+        size = Size(
+            vertices=len(network),
+            links=len(network.links),
+            characters=sum(map(len, network.texts)) if limit is not None else 0,
+            words=int(corpus.lengths.mean()) + 1,
+            vocabulary=len(corpus.vocabulary),
+            dimensions=self.config.latent_dim,
+            threads=torch.get_num_threads(),
+        )
+        return columns_within(size, parse_bytes(limit) if isinstance(limit, str) else limit)
+
     def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
+        """Embeddings of some vertices without some of the held-out links, at each named scale."""
         links, lengths = prepared.network.links, prepared.corpus.lengths
-        codes = self._codes(self._words).detach()
+        codes = self._blocks.use(self._words)
         priors = {"embedding": self._prior(prepared.corpus, links, prepared.device)}
         for name in names:
             priors[name] = GraphPrior(
@@ -153,47 +187,67 @@ class VHE(FittedGraph, Estimator):
         def scales(hidden: NDArray[np.bool_], vertices: NDArray[np.int64]) -> dict[str, Rows]:
             numbers, found = np.flatnonzero(hidden), {}
             for name, prior in priors.items():
-                mean = prior.posterior(numbers).mean(codes).cpu().numpy()
-                if name == "embedding":
-                    isolated = self._isolated(prior, links[~hidden], codes, mean)
-                    mean[isolated.vertices] = isolated.mean
-                found[name] = mean[vertices]
+                if name != "embedding":
+                    found[name] = self._blocks.means(name, prior, numbers, vertices)
+                    continue
+                weight, n = self._isolated_weight(), len(codes)
+                isolated, couplings = isolated_couplings(
+                    links[~hidden], self._neighbours, n, weight
+                )
+                own = np.isin(isolated, vertices)
+                isolated, couplings = isolated[own], couplings[own]
+                near = np.unique(couplings.indices)
+                read = np.union1d(vertices, near)
+                means = self._blocks.means(name, prior, numbers, read)
+                found[name] = means[np.searchsorted(read, vertices)]
+                found[name][np.searchsorted(vertices, isolated)], _ = posterior_given(
+                    couplings[:, near],
+                    prior.precision[isolated],
+                    codes[isolated],
+                    means[np.searchsorted(read, near)],
+                )
             return found
 
         return scales
 
-    def _isolated(
-        self, prior: GraphPrior, links: NDArray[np.int64], codes: torch.Tensor, mean: Rows
-    ) -> IsolatedPosterior:
-        """The posterior of the vertices without links, given all other codes."""
-        weight = isolated_weight(self.config.text_knn_weight, self._strengths["text_knn_weight"])
-        own = codes.cpu().numpy()
-        return isolated_posterior(links, self._neighbours, prior.precision, own, mean, weight)
+    def _isolated_weight(self) -> float:
+        """The weight of the nearest texts of vertices without links."""
+        return isolated_weight(self.config.text_knn_weight, self._strengths["text_knn_weight"])
 
     def _finalise(self, prepared: Preparation) -> None:
-        with Progress("posterior", show=self.verbose), torch.no_grad():
-            links, codes = prepared.network.links, self._codes(self._words)
-            prior = self._prior(prepared.corpus, links, prepared.device)
-            posterior = prior.posterior()
+        links = prepared.network.links
+        prior = self._prior(prepared.corpus, links, prepared.device)
+        posterior = prior.posterior()
+        codes = self._blocks.use(self._words)
+        mean = self._blocks.table("embedding", prior)
+        with Progress("variance", show=self.verbose), torch.no_grad():
             arrays: dict[str, Any] = {
                 "words": self._words,
-                "centre": self._codes.centre(self._words),
-                "mean": posterior.mean(codes, ITERATIONS),
                 "variance": posterior.variance(prepared.seed),
                 "precision": posterior.precision.squeeze(1),
                 "diagonal": posterior.diagonal.squeeze(1),
             }
             arrays = {name: value.cpu().numpy() for name, value in arrays.items()}
-            isolated = self._isolated(prior, links, codes, arrays["mean"])
-            changed = isolated.mean, 1 / isolated.diagonal, isolated.diagonal
-            for name, values in zip(("mean", "variance", "diagonal"), changed, strict=True):
-                arrays[name][isolated.vertices] = values
-            arrays |= {"mean_log_length": mean_log_length(prepared.corpus.lengths)}
-            self._use(GraphModel(**arrays, **self._strengths, neighbours=self._neighbours))
-            everything = np.arange(len(prepared.network))
-            extra = [name for name in LINK_STRENGTHS if name in self._link_posterior.names]
-            found = self._masked_scales(prepared, extra)(
-                np.zeros(len(links), dtype=bool), everything
+        arrays |= {"mean": mean, "centre": self._blocks.centre}
+        isolated = isolated_posterior(
+            links, self._neighbours, prior.precision, codes, mean, self._isolated_weight()
+        )
+        changed = isolated.mean, 1 / isolated.diagonal, isolated.diagonal
+        for name, values in zip(("mean", "variance", "diagonal"), changed, strict=True):
+            arrays[name][isolated.vertices] = values
+        arrays |= {"mean_log_length": mean_log_length(prepared.corpus.lengths)}
+        self._use(GraphModel(**arrays, **self._strengths, neighbours=self._neighbours))
+        self._scales = {
+            name: self._blocks.table(
+                name,
+                GraphPrior(
+                    links,
+                    prepared.corpus.lengths,
+                    link_strength=LINK_STRENGTHS[name],
+                    device=prepared.device,
+                ),
             )
-            self._scales = {name: found[name] for name in extra}
-        del self._codes, self._words, self._neighbours, self._strengths
+            for name in LINK_STRENGTHS
+            if name in self._link_posterior.names
+        }
+        del self._codes, self._words, self._neighbours, self._strengths, self._blocks

@@ -48,7 +48,15 @@ def isolated_posterior(
     precision, codes, mean : (n,) Λ, (n, d) text codes and (n, d) posterior means of all vertices
     weight : of nearest texts
     """
-    n = len(precision)
+    vertices, coupling = isolated_couplings(links, neighbours, len(precision), weight)
+    found = posterior_given(coupling, precision[vertices], codes[vertices], mean)
+    return IsolatedPosterior(vertices, *found)
+
+
+def isolated_couplings(
+    links: NDArray[np.int64], neighbours: TextNeighbours, n: int, weight: float
+) -> tuple[NDArray[np.int64], sparse.csr_array]:
+    """The vertices without links (k,), and their couplings with their nearest texts (k, n)."""
     isolated = np.bincount(links.ravel(), minlength=n) == 0
     ends = np.concatenate([neighbours.pairs, neighbours.pairs[:, ::-1]])
     count = np.bincount(ends[:, 0], minlength=n)
@@ -57,9 +65,20 @@ def isolated_posterior(
     ends, cosines = ends[own], cosines[own]
     values = weight * cosines * (count[ends] + 1.0).prod(axis=1) ** -0.5
     vertices = np.flatnonzero(isolated)
-    coupling: Any = sparse.csr_array((values, ends.T), shape=(n, n), dtype=np.float32)[vertices]
-    diagonal = precision[vertices] + coupling.sum(axis=1)
-    total = precision[vertices, None] * codes[vertices] + coupling @ mean
-    return IsolatedPosterior(
-        vertices, (total / diagonal[:, None]).astype(np.float32), diagonal.astype(np.float32)
-    )
+    coupling: Any = sparse.csr_array((values, ends.T), shape=(n, n), dtype=np.float32)
+    return vertices, coupling[vertices]
+
+
+def posterior_given(
+    coupling: sparse.csr_array, precision: Vectors, codes: Vectors, mean: Vectors
+) -> tuple[Vectors, Vectors]:
+    """Means (k, d) and precisions (k,) of k vertices, given the codes (c, d) they are coupled with.
+
+    Parameters
+    ----------
+    coupling : (k, c)
+    precision, codes : (k,) Λ and (k, d) text codes of the k vertices
+    """
+    diagonal = precision + coupling.sum(axis=1)
+    total = precision[:, None] * codes + coupling @ mean
+    return (total / diagonal[:, None]).astype(np.float32), diagonal.astype(np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -10,60 +10,145 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vhe.graph.model import NEIGHBOURS, TextNeighbours
+from vhe.runtime.arrays import unit_rows
+from vhe.runtime.tables import new_table, release
 
 EXACT_UP_TO = 10_000  # texts; up to here each is compared with all others
 NEAREST_CLUSTERS = 16  # beyond, a text is compared with those of this many nearest clusters
+CLUSTERS = 0.5  # number of clusters, in units of √n
+SAMPLE_PER_CLUSTER, LEAST_SAMPLE = 100, 50_000  # texts that the centres come from
+BLOCK = 1 << 15  # rows processed at a time
+ROUNDING = 1e-6  # cosines that differ by less are equal
 
 
 def nearest_texts(
-    codes: NDArray[np.float32], neighbours: int = NEIGHBOURS
+    codes: NDArray[np.float32],
+    neighbours: int = NEIGHBOURS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Pairs (k, 2) of a text and one of its nearest texts, each once, and their cosines (k,).
 
-    Pairs with a cosine of 0 or less are left out. Up to `EXACT_UP_TO` texts the result is exact;
-    beyond, only texts of near clusters are compared, which misses some of the nearest.
+    Pairs with a cosine of 0 or less are left out; of equally near texts the first are taken. Up to
+    `EXACT_UP_TO` texts the result is exact; beyond, only texts of near clusters are compared, which
+    misses some of the nearest.
     """
     n = len(codes)
     if min(neighbours, n - 1) < 1:
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.float32)
-    centred = codes - codes.mean(axis=0)
-    unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
-    table = torch.from_numpy(np.ascontiguousarray(unit))
+    table = torch.from_numpy(_unit_rows(codes))
     everything = torch.arange(n)
     groups = [(everything, everything)] if n <= EXACT_UP_TO else _near_clusters(table)
-    keys, values = [], []
+    keys, values, done = [], [], 0
     for queries, candidates in groups:
         count, rows = min(neighbours, len(candidates) - 1), table[candidates].T
         for i in queries.split(max(1, (1 << 24) // len(candidates))) if count else ():
             cosine = table[i] @ rows
             cosine[i.unsqueeze(1) == candidates] = -2
-            best = cosine.topk(count, dim=1)
-            i, j = np.repeat(i.numpy(), count), candidates[best.indices].numpy().ravel()
-            keys.append(np.minimum(i, j) * n + np.maximum(i, j))
-            values.append(best.values.numpy().ravel())
+            best, index = largest(cosine, count)
+            i, j = np.repeat(i.numpy(), count), candidates[index].numpy().ravel()
+            value = best.numpy().ravel()
+            positive = value > 0
+            keys.append((np.minimum(i, j) * n + np.maximum(i, j))[positive])
+            values.append(value[positive])
+        del rows
+        release(table.numpy())
+        done += len(queries)
+        progress(done, n)
     key, first = np.unique(np.concatenate(keys), return_index=True)
-    value = np.concatenate(values)[first]
-    positive = value > 0
-    return np.stack(np.divmod(key[positive], n), axis=1), value[positive]
+    return np.stack(np.divmod(key, n), axis=1), np.concatenate(values)[first]
 
 
-def text_neighbours(codes: NDArray[np.float32], empty: NDArray[np.bool_]) -> TextNeighbours:
+def largest(cosine: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The ``count`` largest entries of each row and their columns: (k, count) each.
+
+    Of entries that differ by rounding only, the first columns are taken, so that the choice does
+    not depend on how the cosines were computed. Equal texts are common.
+    """
+    best = cosine.topk(min(count + 1, cosine.shape[1]), dim=1)
+    value, index = best.values[:, :count].contiguous(), best.indices[:, :count].contiguous()
+    if best.values.shape[1] == count:
+        return value, index
+    tied = (best.values[:, count - 1] - best.values[:, count] <= ROUNDING).nonzero().squeeze(1)
+    for rows in tied.split(max(1, (1 << 22) // cosine.shape[1])):
+        some, least = cosine[rows], value[rows, -1:]
+        above = some > least + ROUNDING
+        equal = (some >= least - ROUNDING) & ~above
+        missing = count - above.sum(dim=1, keepdim=True)
+        chosen = above | (equal & (equal.cumsum(dim=1) <= missing))
+        index[rows] = chosen.nonzero()[:, 1].reshape(-1, count)
+        value[rows] = some.gather(1, index[rows])
+    return value, index
+
+
+def _unit_rows(codes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Centred codes of unit length."""
+    n = len(codes)
+    if n <= EXACT_UP_TO:
+        centred = codes - codes.mean(axis=0)
+        unit = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
+        return np.ascontiguousarray(unit)
+    table, parts = new_table(*codes.shape), [slice(k, k + BLOCK) for k in range(0, n, BLOCK)]
+    total = np.zeros(codes.shape[1])
+    for part in parts:
+        total += codes[part].sum(axis=0, dtype=np.float64)
+        release(codes)
+    centre = (total / n).astype(np.float32)
+    for part in parts:
+        table[part] = unit_rows(codes[part] - centre)
+        release(codes)
+        release(table)
+    return table
+
+
+def text_neighbours(
+    codes: NDArray[np.float32],
+    empty: NDArray[np.bool_],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> TextNeighbours:
     """The nearest texts among those that are not empty."""
     filled = np.flatnonzero(~empty)
-    pairs, cosines = nearest_texts(codes[filled])
+    chosen = codes if len(filled) == len(codes) else _rows(codes, filled)
+    pairs, cosines = nearest_texts(chosen, progress=progress)
     return TextNeighbours(filled[pairs], cosines)
 
 
+def _rows(codes: NDArray[np.float32], chosen: NDArray[np.int64]) -> NDArray[np.float32]:
+    table = new_table(len(chosen), codes.shape[1])
+    for start in range(0, len(chosen), BLOCK):
+        part = slice(start, start + BLOCK)
+        table[part] = codes[chosen[part]]
+        release(codes)
+        release(table)
+    return table
+
+
 def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each cluster of rows of unit length, and the rows of the clusters that are nearest to it."""
+    """Each cluster of rows of unit length, and the rows of the clusters that are nearest to it.
+
+    The centres are those of evenly spaced rows.
+    """
     n = len(table)
-    count = round(n**0.5 / 2)
-    centres = table[torch.linspace(0, n - 1, count).long()]
+    count = round(CLUSTERS * n**0.5)
+    size = min(n, max(LEAST_SAMPLE, SAMPLE_PER_CLUSTER * count))
+    sample = table[torch.linspace(0, n - 1, size).long()]
+    release(table.numpy())
+    centres = sample[torch.linspace(0, size - 1, count).long()]
     for _ in range(3):
-        cluster = torch.cat([(part @ centres.T).argmax(dim=1) for part in table.split(1 << 14)])
-        centres = torch.zeros_like(centres).index_add_(0, cluster, table)
+        cluster = _assigned(sample, centres)
+        centres = torch.zeros_like(centres).index_add_(0, cluster, sample)
         centres = torch.nn.functional.normalize(centres, dim=1)
+    cluster = _assigned(table, centres)
     members = cluster.argsort(stable=True).split(torch.bincount(cluster, minlength=count).tolist())
     near = (centres @ centres.T).topk(min(NEAREST_CLUSTERS, count), dim=1).indices
     for own, others in zip(members, near.tolist(), strict=True):
-        yield own, torch.cat([members[k] for k in {*others}])
+        if len(own):
+            yield own, torch.cat([members[k] for k in {*others}]).sort().values
+
+
+def _assigned(table: Tensor, centres: Tensor) -> Tensor:
+    """The nearest centre of each row: (n,)."""
+    found = []
+    for part in table.split(1 << 14):
+        found.append((part @ centres.T).argmax(dim=1))
+        release(table.numpy())
+    return torch.cat(found)

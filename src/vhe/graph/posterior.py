@@ -10,6 +10,7 @@ respect to m solve the same system, because A is symmetric: ∂L/∂m = Λ A⁻�
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +21,11 @@ from torch import Tensor
 
 from vhe.runtime import native
 from vhe.runtime.sparse import csr_parts, csr_tensor, multiply
+from vhe.runtime.tables import copy_columns, new_table, write_columns
 
 ITERATIONS = 12  # of conjugate gradients: relative error of about 1e-4
 TRAINING_ITERATIONS = 3  # in a training step: about 1e-2
+COLUMNS = 64  # of a table that are solved for at a time
 PROBES = 64  # random vectors for the variances
 
 
@@ -87,6 +90,24 @@ class Posterior:
         z = _Solution.apply(b, self, iterations)
         assert isinstance(z, Tensor)
         return z
+
+    @torch.no_grad()
+    def mean_table(
+        self,
+        codes: NDArray[np.float32],
+        iterations: int = ITERATIONS,
+        width: int = COLUMNS,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> NDArray[np.float32]:
+        """`mean` of a table (n, d), ``width`` columns at a time; each column is on its own."""
+        n, dim = codes.shape
+        table = new_table(n, dim)
+        for first in range(0, dim, width):
+            part = torch.from_numpy(copy_columns(codes, first, min(first + width, dim)))
+            part = self.precision * part.to(self.precision.device)
+            write_columns(table, first, self.solve(part, iterations).cpu().numpy())
+            progress(min(first + width, dim), dim)
+        return table
 
     def variance(self, seed: int, probes: int = PROBES) -> Tensor:
         """The diagonal of A⁻¹, (n,): the mean of v ∘ A⁻¹v over random signs v (Hutchinson 1990).

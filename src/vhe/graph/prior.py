@@ -18,6 +18,7 @@ the paper's mixture over unknown edges, in expectation.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -64,14 +65,41 @@ class GraphPrior:
         if neighbours is not None and text_knn_weight > 0:
             pairs = np.concatenate([links, neighbours.pairs])
             weights = np.append(weights, neighbour_weights(neighbours, n, text_knn_weight))
-        # both directions of every pair, sorted by row and column
-        ends = np.concatenate([pairs, pairs[:, ::-1]])
-        order = np.lexsort((ends[:, 1], ends[:, 0]))
-        position = np.argsort(order).reshape(2, -1)
-        self.link_entries = position[:, : len(links)]  # (2, m) where the entries of a link are
-        self.columns = ends[order, 1].astype(np.int32)
-        self.offsets = np.searchsorted(ends[order, 0], np.arange(n + 1)).astype(np.int32)
-        self.weights = np.tile(weights, 2)[order].clip(max=LARGEST_WEIGHT).astype(np.float32)
+        weights = weights.clip(max=LARGEST_WEIGHT).astype(np.float32)
+        # Row i of the symmetric matrix has the pairs (j, i), j < i, then the pairs (i, j), i < j,
+        # each sorted by j. With the pairs sorted, both are in place after one stable sort by j.
+        low, high = pairs.min(axis=1), pairs.max(axis=1)
+        forward = np.argsort(low * n + high, kind="stable")
+        low, high = low[forward], high[forward]
+        backward = np.argsort(high, kind="stable")
+        before = np.bincount(high, minlength=n)  # entries of a row that are pairs (j, i)
+        self.offsets = np.append(0, np.cumsum(before + np.bincount(low, minlength=n)))
+        rank = np.arange(len(low))
+        first = np.searchsorted(low, np.arange(n))  # number of the first pair (i, .) of a row i
+        upper = (self.offsets[:-1] + before - first)[low] + rank
+        first = np.append(0, np.cumsum(before))[:-1]
+        lower = (self.offsets[:-1] - first)[high[backward]] + rank
+        self.columns = np.empty(2 * len(low), dtype=np.int32)
+        self.weights = np.empty(2 * len(low), dtype=np.float32)
+        self.columns[upper], self.columns[lower] = high, low[backward]
+        self.weights[upper] = weights[forward]
+        self.weights[lower] = weights[forward][backward]
+        # (2, m) where the entries of a link are
+        self.link_entries = np.empty((2, len(links)), dtype=np.int64)
+        is_link = forward < len(links)
+        self.link_entries[0, forward[is_link]] = upper[is_link]
+        is_link = forward[backward] < len(links)
+        self.link_entries[1, forward[backward][is_link]] = lower[is_link]
+        self.offsets = self.offsets.astype(np.int32)
+
+    def with_strengths(self, link_strength: float, text_knn_weight: float) -> GraphPrior:
+        """The same couplings with other strengths; those of this prior must be 1."""
+        other = copy.copy(self)
+        other.weights = np.float32(text_knn_weight) * self.weights
+        links = self.link_entries.ravel()
+        other.weights[links] = np.float32(link_strength) * self.weights[links]
+        other.weights.clip(max=LARGEST_WEIGHT, out=other.weights)
+        return other
 
     def posterior(self, masked: NDArray[np.int64] | None = None) -> Posterior:
         """The posterior without some links, given by their numbers; degrees still count them."""
@@ -93,6 +121,19 @@ class GraphPrior:
         strongest = np.argsort(-total, kind="stable")[:halo]
         chosen = others[strongest[total[strongest] > 0]].astype(np.int64)
         return np.union1d(vertices, chosen)
+
+    def neighbourhood(self, vertices: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """Some vertices, their neighbours, the neighbours of those and so on, sorted.
+
+        About ``size`` of them beside the given ones; of the last neighbours, those coupled most.
+        """
+        region, limit = vertices, len(vertices) + size
+        while len(region) < limit:
+            larger = self.region(region, limit - len(region))
+            if len(larger) == len(region):
+                break
+            region = larger
+        return region
 
     def restricted_posterior(
         self, region: NDArray[np.int64], outside: Tensor, masked: NDArray[np.int64] | None = None

@@ -27,6 +27,8 @@ LINK_STRENGTHS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)  # the default first
 TEXT_KNN_WEIGHTS = (2.0, 0.0, 1.0, 4.0)
 ENOUGH_LINKS = 256  # held-out links beyond which no further fold is used
 MOST_FOLDS = 6
+WHOLE_GRAPH = 10_000  # vertices; in a larger graph, a region of at least `REGION` is solved for
+REGION = 16_384
 BEST_SHARE = 0.3  # added to the share of vertices above a partner, so that no rank dominates
 
 
@@ -49,15 +51,13 @@ def choose_weights(
     codes : (n, d) text codes
     links, validation : training and held-out links, disjoint
     """
-    folds = list(_folds(links, validation, seed))
+    folds = [_fold(codes, lengths, neighbours, *fold) for fold in _folds(links, validation, seed)]
     done = 0
 
     @cache
     def scores(strength: float, weight: float) -> NDArray[np.float64]:
         nonlocal done
-        rates = [
-            _held_out_rates(codes, lengths, neighbours, *fold, strength, weight) for fold in folds
-        ]
+        rates = [held_out_rates(strength, weight) for held_out_rates in folds]
         done += 1
         progress(done)
         return -np.log(1 - np.concatenate(rates) + BEST_SHARE)
@@ -87,27 +87,48 @@ def _folds(links: Links, validation: Links, seed: int) -> Iterator[tuple[Links, 
         yield np.concatenate([links[~held_out], validation]), links[held_out]
 
 
-def _held_out_rates(
+def _fold(
     codes: Tensor,
     lengths: NDArray[np.int64],
     neighbours: TextNeighbours,
     links: Links,
     held_out: Links,
-    link_strength: float,
-    text_knn_weight: float,
-) -> NDArray[np.float64]:
-    prior = GraphPrior(
-        links,
-        lengths,
-        neighbours,
-        link_strength=link_strength,
-        text_knn_weight=text_knn_weight,
-        device=codes.device,
-    )
+) -> Callable[[float, float], NDArray[np.float64]]:
+    """The win rates of the held-out links as a function of both strengths.
+
+    In a large graph the posterior of a region around the held-out links is solved for, given the
+    text codes outside of it.
+    """
     vertices, rows = np.unique(held_out, return_inverse=True)
-    with torch.no_grad():
-        means = prior.posterior().mean(codes, TRAINING_ITERATIONS)
-    return win_rates(means[torch.from_numpy(vertices)].cpu().numpy(), rows.reshape(-1, 2))
+
+    def rates(means: Tensor) -> NDArray[np.float64]:
+        return win_rates(means.cpu().numpy(), rows.reshape(-1, 2))
+
+    def prior(strength: float, weight: float) -> GraphPrior:
+        strengths = {"link_strength": strength, "text_knn_weight": weight}
+        return GraphPrior(links, lengths, neighbours, device=codes.device, **strengths)
+
+    @torch.no_grad()
+    def of_the_graph(strength: float, weight: float) -> NDArray[np.float64]:
+        means = prior(strength, weight).posterior().mean(codes, TRAINING_ITERATIONS)
+        return rates(means[torch.from_numpy(vertices)])
+
+    if len(codes) <= WHOLE_GRAPH:
+        return of_the_graph
+    unit = prior(1.0, 1.0)
+    region = unit.neighbourhood(vertices, REGION)
+    own = codes[torch.from_numpy(region)]
+    chosen = torch.from_numpy(np.searchsorted(region, vertices))
+
+    @torch.no_grad()
+    def of_a_region(strength: float, weight: float) -> NDArray[np.float64]:
+        posterior, inflow = unit.with_strengths(strength, weight).restricted_posterior(
+            region, codes
+        )
+        right = posterior.precision * own + inflow
+        return rates(posterior.solve(right, TRAINING_ITERATIONS)[chosen])
+
+    return of_a_region
 
 
 def _best(candidates: tuple[float, ...], scores: Callable[[float], NDArray[np.float64]]) -> float:

@@ -28,6 +28,7 @@ from vhe.runtime.loop import load_optimisers, optimiser_tensors
 from vhe.text.codes import TextCodes
 
 WHOLE_GRAPH = 10_000  # vertices up to which each step solves for all of them
+START_ITERATIONS = 6  # for the codes outside of a region: relative error of about 1e-3
 HALO = 1024  # strongest neighbours that are solved for in a larger graph
 INITIAL_SCALE = 10.0  # of the cosine
 
@@ -42,6 +43,7 @@ class GraphTrainer:
     words : (1 + V, d), the first row belongs to padding
     prior : couples the training links, without those of validation
     validation : (m, 2) held-out links
+    initial : codes (n, d) and centre (d,) by these words, if they are known
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class GraphTrainer:
         prior: GraphPrior,
         validation: NDArray[np.int64],
         seed: int,
+        initial: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None,
     ) -> None:
         self.words = nn.Parameter(words.clone())
         self.log_scale = nn.Parameter(torch.tensor(INITIAL_SCALE, device=words.device).log())
@@ -61,9 +64,9 @@ class GraphTrainer:
         self.optimiser = Adam(([self.words, self.log_scale], config.learning_rate))
         self._outside: tuple[Tensor, Tensor] | None = None
         if len(codes) > WHOLE_GRAPH:
-            with torch.no_grad():
-                start = prior.posterior().mean(codes(words))
-                self._outside = start, codes.centre(words)
+            table, centre = initial or codes.table(words)
+            start = prior.posterior().mean_table(table, START_ITERATIONS)
+            self._outside = torch.from_numpy(start), torch.from_numpy(centre).to(words.device)
 
     def step(self, number: int) -> dict[str, float]:
         masked = self.batches.numbers(number)

@@ -56,7 +56,10 @@ def near_texts(block: int, work: Path, sizes: list[int], starts: Numbers) -> Non
     queries = table.shard(block)
     filled = np.flatnonzero(queries.any(axis=1))
     centroids = np.asarray(read_array(work / "centroids.npy"))
-    found, cosine = search(queries[filled], low + filled, table, centroids, starts, NEIGHBOURS)
+    numbers = Sharded(work, "rows", sizes)
+    found, cosine = search(
+        queries[filled], low + filled, table, numbers, centroids, starts, NEIGHBOURS
+    )
     query, rank = np.nonzero(cosine > 0)
     pairs = np.stack([low + filled[query], found[query, rank]])
     records = np.empty(2 * len(query), dtype=NEAR)

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vhe.graph.neighbours import largest
 from vhe.scale.shards import Numbers, Sharded, collect, read_array, shard, write_array
 from vhe.scale.words import directions
 
@@ -124,20 +125,22 @@ def search(
     queries: Vectors,
     own: Numbers,
     table: Sharded,
+    numbers: Sharded,
     centroids: Vectors,
     starts: Numbers,
     neighbours: int,
 ) -> tuple[Numbers, Vectors]:
     """The nearest rows of each query by cosine, itself excluded: positions and cosines, (q, k).
 
-    The position is -1 where there are fewer. Which of equally near rows are taken (duplicate texts)
-    is not specified.
+    The position is -1 where there are fewer. Of equally near rows (duplicate texts) those of the
+    least row numbers are taken, as `vhe.graph.neighbours` does.
 
     Parameters
     ----------
     queries : (q, d) of unit length
     own : (q,) their positions
     table : rows of unit length in the order of positions
+    numbers : their row numbers, ascending in each list
     centroids, starts : of the lists, (L, d) and (L + 1,)
     """
     lists = len(centroids)
@@ -150,6 +153,7 @@ def search(
     ends = torch.bincount(chosen.ravel(), minlength=lists).cumsum(0).tolist()
     best = torch.full((len(unit), neighbours), -2.0)
     found = torch.full((len(unit), neighbours), -1, dtype=torch.int64)
+    rows = torch.full_like(found, len(table))
     begin = 0
     for number, end in enumerate(ends):
         visitors, begin = visits[begin:end] // probes, end
@@ -157,17 +161,20 @@ def search(
         if not len(visitors) or low == high:
             continue
         members = torch.from_numpy(np.array(table.range(low, high)))
+        own_rows = torch.from_numpy(np.array(numbers.range(low, high)))
         for some in visitors.split(max(1, (1 << 24) // len(members))):
             cosine = unit[some] @ members.T
             inside = ((places[some] >= low) & (places[some] < high)).nonzero().squeeze(1)
             cosine[inside, places[some][inside] - low] = -2
-            nearest = cosine.topk(min(neighbours, len(members)), dim=1)
-            value = torch.cat([best[some], nearest.values], dim=1)
-            position = torch.cat([found[some], nearest.indices + low], dim=1)
-            best[some], index = value.topk(neighbours, dim=1)
-            found[some] = position.gather(1, index)
+            value, index = largest(cosine, min(neighbours, len(members)))
+            row, order = torch.cat([rows[some], own_rows[index]], dim=1).sort(dim=1)
+            value = torch.cat([best[some], value], dim=1).gather(1, order)
+            position = torch.cat([found[some], index + low], dim=1).gather(1, order)
+            best[some], index = largest(value, neighbours)
+            found[some], rows[some] = position.gather(1, index), row.gather(1, index)
     found[best < -1] = -1
-    return found.numpy(), best.numpy()
+    best, order = best.sort(dim=1, descending=True, stable=True)
+    return found.gather(1, order).numpy(), best.numpy()
 
 
 def _similar_order(centres: Vectors) -> list[int]:

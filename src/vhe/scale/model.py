@@ -114,6 +114,29 @@ class ShardedModel:
             )
         ]
 
+    def suggest_parts(self, k: int = 10) -> Iterable[dict[str, NDArray[Any]]]:
+        """source, target, probability of the suggestions of all vertices, part after part."""
+        for part in range(len(self.info_["part_rows"])):
+            found = self._suggestions.shard(part)[:, :k]
+            source, rank = np.nonzero(found["row"] >= 0)
+            chosen = found[source, rank]
+            ids = np.array(vertex_table(self.folder, part)["id"].to_pylist(), dtype=object)
+            yield {
+                "source": ids[source],
+                "target": self._ids(chosen["row"]),
+                "probability": chosen["probability"],
+            }
+
+    def _ids(self, rows: Numbers) -> NDArray[Any]:
+        """The ids of many vertices; each part is read once."""
+        ids = np.empty(len(rows), dtype=object)
+        parts = np.searchsorted(self._embedding.starts, rows, side="right") - 1
+        for part in np.unique(parts).tolist():
+            own = np.flatnonzero(parts == part)
+            column = vertex_table(self.folder, part)["id"]
+            ids[own] = column.take(rows[own] - self._embedding.starts[part]).to_pylist()
+        return ids
+
     def _vertices(self, rows: Numbers) -> Iterable[tuple[Any, int]]:
         """The table that each row is in, and its place there."""
         starts = self._embedding.starts

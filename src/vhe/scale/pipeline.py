@@ -19,6 +19,7 @@ from vhe.graph.posterior import PROBES
 from vhe.predict.link_posterior import LinkPosterior
 from vhe.predict.pair_features import LINK_STRENGTHS
 from vhe.runtime.provenance import provenance
+from vhe.runtime.tables import parse_bytes
 from vhe.scale import couplings, ids, isolated, lists, model, solver, suggest, words
 from vhe.scale.engine import Applied, Engine, OnPhase, connected
 from vhe.scale.inputs import Dataset, part_files, read_dataset
@@ -410,11 +411,4 @@ def _prepare_folder(folder: Path, run: dict[str, Any], seed: int | None, resume:
 
 
 def _bytes(memory: int | str | None) -> int | None:
-    if memory is None or isinstance(memory, int):
-        return memory
-    from dask.utils import parse_bytes
-
-    try:
-        return int(parse_bytes(memory))
-    except ValueError:
-        raise VHEError(f"max_memory is {memory!r}, but must be such as 3GB or 500MB") from None
+    return parse_bytes(memory) if isinstance(memory, str) else memory

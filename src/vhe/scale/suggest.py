@@ -44,7 +44,7 @@ def suggest_block(
 ) -> None:
     """Write the ``k`` likeliest partners of each vertex of a block, by positions."""
     table = Sharded(work, "unit", sizes)
-    low = int(table.starts[block])
+    numbers, low = Sharded(work, "rows", sizes), int(table.starts[block])
     own = np.arange(low, low + sizes[block])
     centroids = np.asarray(read_array(work / "mean-centroids.npy"))
     count = min(k + NEAREST, len(table) - 1)
@@ -52,9 +52,8 @@ def suggest_block(
     result["probability"] = 0
     for start in range(0, sizes[block] if count > 0 else 0, 1 << 14):
         part = own[start : start + (1 << 14)]
-        near, _ = search(
-            table.shard(block)[start : start + (1 << 14)], part, table, centroids, starts, count
-        )
+        queries = table.shard(block)[start : start + (1 << 14)]
+        near, _ = search(queries, part, table, numbers, centroids, starts, count)
         for first in range(0, len(part), QUERIES):
             some = slice(first, first + QUERIES)
             query, rank = np.nonzero(near[some] >= 0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vhe.config import VHEConfig
 from vhe.data.network import TextNetwork
 from vhe.data.sampling import random_stream
-from vhe.data.text import PADDING, Corpus, tokenize
+from vhe.data.text import PADDING, Corpus, limited, tokenize
 from vhe.estimators import VHE
 from vhe.predict.predictor import snippet
 from vhe.runtime.arrays import unit_rows
@@ -104,20 +104,14 @@ def encode(part: int, work: Path, vocabulary: Path, max_words: int) -> dict[str,
     token_of = np.array([lookup.get(word, PADDING) for word in local] or [0], dtype=np.int32)
     spool = read_array(shard(work, "spool", part))
     offsets = np.asarray(read_array(shard(work, "spool-offsets", part)))
-    tokens = token_of[spool]
-    known = tokens != PADDING
-    before = np.append(0, np.cumsum(known))  # known words before each position
-    rank = before[:-1] - np.repeat(before[offsets[:-1]], np.diff(offsets))
-    lengths = np.diff(before[offsets])
-    tokens = tokens[known & (rank < max_words)]
-    clipped = np.minimum(lengths, max_words)
+    tokens, clipped, truncated = limited(token_of[spool], offsets, max_words)
     write_ragged(work, "tokens", part, tokens, np.append(0, np.cumsum(clipped)))
     text = np.repeat(np.arange(len(clipped)), clipped)
     distinct = np.unique(text * (len(words) + 1) + tokens) % (len(words) + 1)
     return {
         "frequency": np.bincount(distinct, minlength=len(words) + 1)[1:],
         "lengths": np.bincount(clipped, minlength=max_words + 1),
-        "truncated": int((lengths > max_words).sum()),
+        "truncated": truncated,
     }
 
 

@@ -12,6 +12,7 @@ neighbours, and two empty texts with the same neighbours still differ.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ from scipy import sparse
 from torch import Tensor
 
 from vhe.runtime.sparse import csr_tensor, sparse_product
-from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE, damped_counts
+from vhe.runtime.tables import new_table, release
+from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE, TEXTS_AT_ONCE, damped_counts
 
 if TYPE_CHECKING:
     from vhe.data.text import Corpus
@@ -31,16 +33,15 @@ EMPTY_NOISE = 0.1  # random part of the code of an empty text
 
 
 class TextCodes:
-    """Codes of the texts of a corpus as a differentiable function of the word vectors."""
+    """Codes of the texts of a corpus as a differentiable function of the word vectors.
+
+    The counts of words are in memory where the codes of all texts are asked for; `table` and
+    `rows` count the words of the texts at hand.
+    """
 
     def __init__(self, corpus: Corpus, device: torch.device | None = None) -> None:
-        counts = damped_counts(corpus)
-        n, words = counts.shape
-        # column 0 belongs to the padding token, which no text contains
-        self.counts = sparse.csr_array(
-            (counts.data, counts.indices + 1, counts.indptr), shape=(n, words + 1)
-        )
-        self.empty = np.diff(counts.indptr) == 0  # (n,)
+        self.corpus = corpus
+        self.empty = corpus.lengths == 0  # (n,)
         self.device = device or torch.device("cpu")
 
     def __len__(self) -> int:
@@ -56,9 +57,32 @@ class TextCodes:
         """c: the mean of the scaled rows of texts that are not empty, (d,)."""
         return self._scaled(words)[1]
 
+    @torch.no_grad()
+    def table(
+        self, words: Tensor, progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Codes (n, d) and their centre (d,), computed and stored in blocks of texts."""
+        n, dim = len(self), words.shape[1]
+        table, total = new_table(n, dim), torch.zeros(dim, dtype=torch.float64)
+        for start in range(0, n, TEXTS_AT_ONCE):
+            texts = np.arange(start, min(start + TEXTS_AT_ONCE, n))
+            counts = csr_tensor(_counts(self.corpus.select(texts)), self.device)
+            scaled = _unit_scale(sparse_product(counts, words))
+            total += scaled.sum(dim=0, dtype=torch.float64).cpu()
+            table[texts[0] : texts[-1] + 1] = scaled.cpu().numpy()
+            release(table)
+            progress(start + len(texts), n)
+        centre = (total / max(1, n - int(self.empty.sum()))).float()
+        for start in range(0, n, TEXTS_AT_ONCE):
+            texts = np.arange(start, min(start + TEXTS_AT_ONCE, n))
+            part = slice(texts[0], texts[-1] + 1)
+            table[part] = self._centred(torch.from_numpy(table[part].copy()), centre, texts).numpy()
+            release(table)
+        return table, centre.numpy()
+
     def rows(self, texts: NDArray[np.int64], words: Tensor, centre: Tensor) -> Tensor:
         """Codes (k, d) of some texts, given the centre."""
-        counts = csr_tensor(self.counts[texts], self.device)
+        counts = csr_tensor(_counts(self.corpus.select(texts)), self.device)
         return self._centred(_unit_scale(sparse_product(counts, words)), centre, texts)
 
     def _scaled(self, words: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,12 +100,24 @@ class TextCodes:
         return centred.index_copy(0, rows, EMPTY_CENTRE * centre + noise.to(codes))
 
     @cached_property
+    def counts(self) -> sparse.csr_array:
+        """1 + log of the number of occurrences of each token: (n, 1 + V)."""
+        return _counts(self.corpus)
+
+    @cached_property
     def _rows(self) -> Tensor:
         return csr_tensor(self.counts, self.device)
 
     @cached_property
     def _columns(self) -> Tensor:
         return csr_tensor(self.counts.T.tocsr(), self.device)
+
+
+def _counts(corpus: Corpus) -> sparse.csr_array:
+    counts = damped_counts(corpus)
+    n, words = counts.shape
+    # column 0 belongs to the padding token, which no text contains
+    return sparse.csr_array((counts.data, counts.indices + 1, counts.indptr), shape=(n, words + 1))
 
 
 def empty_noise(count: int, dim: int) -> Tensor:
