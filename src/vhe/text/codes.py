@@ -41,6 +41,7 @@ class TextCodes:
             (counts.data, counts.indices + 1, counts.indptr), shape=(n, words + 1)
         )
         self.empty = np.diff(counts.indptr) == 0  # (n,)
+        self.without_code = self.empty  # vertices that have nothing of their own
         self.device = device or torch.device("cpu")
 
     def __len__(self) -> int:
@@ -82,6 +83,37 @@ class TextCodes:
     @cached_property
     def _columns(self) -> Tensor:
         return csr_tensor(self.counts.T.tocsr(), self.device)
+
+
+class JointCodes(TextCodes):
+    """Text codes joined with fixed codes of vectors (`vhe.text.vector_codes`).
+
+    Parameters
+    ----------
+    vectors : (n, p)
+    weight : share of the vectors in the squared length
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        vectors: NDArray[np.float32],
+        weight: float,
+        device: torch.device | None = None,
+    ) -> None:
+        super().__init__(corpus, device)
+        self._text_share = (1 - weight) ** 0.5
+        self._vectors = torch.from_numpy(vectors).to(self.device) * weight**0.5
+        self.without_code = self.empty & ~vectors.any(axis=1)
+
+    def __call__(self, words: Tensor) -> Tensor:
+        """Codes (n, d + p) for word vectors (1 + V, d)."""
+        return torch.cat([self._text_share * super().__call__(words), self._vectors], dim=1)
+
+    def rows(self, texts: NDArray[np.int64], words: Tensor, centre: Tensor) -> Tensor:
+        """Codes (k, d + p) of some texts, given the centre of the text codes."""
+        own = self._vectors[torch.from_numpy(texts).to(self.device)]
+        return torch.cat([self._text_share * super().rows(texts, words, centre), own], dim=1)
 
 
 def empty_noise(count: int, dim: int) -> Tensor:
