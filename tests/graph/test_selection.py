@@ -126,7 +126,7 @@ def test_given_values_are_returned_without_a_choice(monkeypatch: pytest.MonkeyPa
     given = choose(codes, links[60:], links[:60], link_strength=free[0])
     assert given[0] == free[0]
     assert choose(codes, links[60:], links[:60], text_knn_weight=0.3)[1] == 0.3
-    monkeypatch.setattr(selection, "_held_out_rates", None)  # not called
+    monkeypatch.setattr(selection, "_held_out_means", None)  # not called
     both = choose(codes, links[60:], links[:60], link_strength=0.0, text_knn_weight=7.0)
     assert both == (0.0, 7.0)
 

@@ -251,7 +251,7 @@ class Estimator(FittedModel, BaseEstimator):
                 max_words=config.max_words,
                 progress=progress.report,
             )
-        if not corpus.vocabulary:
+        if not corpus.vocabulary and network.vectors is None:
             warnings.warn("no tokens found in any text: only links are used", stacklevel=4)
         if corpus.truncated:
             warnings.warn(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vhe.data.attributes import Vectors
 from vhe.data.text import original_spelling
 
-SPANS = 24  # a text is encoded again at most so often, without some neighbouring words each time
+SPANS = 12  # a text is encoded again at most so often, without some neighbouring words each time
 
 
 def occlusion_effects(
