@@ -10,11 +10,12 @@ import secrets
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from cyclopts.types import NonNegativeFloat, NonNegativeInt
 
 from vhe.cli.config import Model, settings, settings_class
+from vhe.cli.encoder import EncoderOptions, with_vectors
 from vhe.cli.help import print_panel
 from vhe.cli.options import Help, Json, Overwrite, Source, Threads
 from vhe.cli.output import diagnostics_to_stderr, print_lines, print_result, print_status
@@ -38,6 +39,7 @@ def fit(
         Model | None, Help("model to fit (default: graph)", metavar="graph|pair")
     ] = None,
     reading: NetworkOptions | None = None,
+    encoding: EncoderOptions | None = None,
     config: Annotated[
         str, Help("default, paper (pair model) or a TOML file", metavar="NAME", show_default=False)
     ] = "default",
@@ -70,6 +72,12 @@ def fit(
     vhe config lists the settings of both models.
     """
     model, chosen = _settings(model, config, changes or ())
+    encoding = encoding or EncoderOptions()
+    if encoding.encoder_weight is not None:
+        chosen = chosen.replace(encoder_weight=encoding.encoder_weight)
+    if model == "pair" and (encoding.encoder or encoding.vectors):
+        option = "--encoder" if encoding.encoder else "--vectors"
+        raise VHEError(f"{option}: the pair model reads words only; omit it or --model pair")
     from vhe.runtime import process_group
     from vhe.storage.folder import restore_interrupted_write
     from vhe.storage.locks import folder_lock
@@ -93,6 +101,8 @@ def fit(
             null = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stderr(null))
         network = read_network(source, options=reading)
+        if encoding.vectors is not None:
+            network = with_vectors(network, encoding.vectors)
         if first:
             check_free_space(out, _model_size(network, chosen))
         if epochs is not None:
@@ -104,6 +114,12 @@ def fit(
 
         estimator = (PairVHE if model == "pair" else VHE).from_config(chosen, random_state=seed)
         estimator.set_params(threads=threads, verbose=first)
+        if model == "graph":
+            estimator.set_params(
+                encoder=encoding.encoder,
+                encoder_device=encoding.encoder_device,
+                encoder_batch=encoding.encoder_batch,
+            )
         checkpoint = training_folder(out)
         try:
             estimator.fit(
@@ -206,6 +222,7 @@ def _report(estimator: Estimator, out: Path, json: bool) -> None:
         [
             ("network", f"{network.name}: {vertices}, {links}"),
             ("training", training_sentence(result)),
+            *_encoder_rows(result),
             ("seconds", f"{result['seconds']:.1f}"),
             ("model", out),
         ],
@@ -219,6 +236,12 @@ def _report(estimator: Estimator, out: Path, json: bool) -> None:
             f"  vhe report {folder} --out report.html   map, missing links, accuracy",
             f"  vhe serve {folder}                      explore it in a browser",
         )
+
+
+def _encoder_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    from vhe.estimators.graph import encoder_sentence
+
+    return [("vectors", encoder_sentence(result["encoder"]))] if "encoder" in result else []
 
 
 def training_sentence(result: dict[str, object]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from vhe.data.attributes import Vectors, checked_vectors
 from vhe.errors import VHEError
+from vhe.runtime import plugins
 from vhe.runtime.messages import counted, shown
 from vhe.runtime.progress import Progress
 from vhe.text.encoder_identity import EncoderIdentity
@@ -51,7 +52,7 @@ class VectorSource:
                 columns = counted(self.transform.standardisation.width, "column")
                 raise VHEError(
                     f"the model was fitted on given vectors ({columns}); give vectors of new "
-                    "vertices, too (vectors=, --vectors FILE.npy, or a column vector)."
+                    "vertices, too (vectors= or --vectors FILE.npy)."
                 )
             return self.transform(checked_vectors(vectors, len(texts)))
         if vectors is not None:
@@ -68,6 +69,8 @@ def find_encoder(encoder: AnyEncoder, device: str, batch: int) -> TextEncoder:
     """Return the encoder that an estimator is given."""
     if isinstance(encoder, TextEncoder):
         return encoder
+    if isinstance(encoder, str) and (function := plugins.load("vhe.encoders", encoder)):
+        return TextEncoder(function, name=encoder, batch=batch)
     return TextEncoder(encoder, device=device, batch=batch)
 
 
@@ -79,7 +82,8 @@ def encoder_of(
     if isinstance(encoder, TextEncoder):
         identity.check(encoder.identity)
         return encoder
-    return matching_encoder(identity, encoder, device=device, batch=batch, download=False)
+    chosen = plugins.load("vhe.encoders", identity.name) if encoder is None else encoder
+    return matching_encoder(identity, chosen, device=device, batch=batch, download=False)
 
 
 def vertex_vectors(
