@@ -88,6 +88,7 @@ def cosines(model: Any, i: Any, j: Any) -> np.ndarray:
 def test_the_parameters_are_those_of_the_configuration(cls: type[Estimator]) -> None:
     settings = fields(cls.config_class)  # type: ignore[arg-type]
     names = {f.name for f in settings} | {"random_state", "threads", "device", "verbose"}
+    names |= {"encoder", "encoder_device", "encoder_batch"} if cls is VHE else set()
     assert set(cls().get_params()) == names
     assert set(inspect.signature(cls).parameters) == names
     parameters = inspect.signature(cls.__init__).parameters
@@ -698,7 +699,8 @@ def test_texts_and_links_divide_the_embedding_as_they_divide_the_cosine(fitted: 
         corpus, texts = fitted._corpus, fitted.network_.texts
         tokens = [corpus.tokens[corpus.offsets[v] : corpus.offsets[v + 1]] for v in ends]
         sides = [TextReading(int(v), texts[v], t) for v, t in zip(ends, tokens, strict=True)]
-        _, _, text, cosine = fitted._attribute(*sides)
+        _, _, own, cosine = fitted._attribute(*sides)
+        text = own["texts"]
         found = fitted.explain(a, b)
         embedding = found.parts["texts"] + found.parts["links"]
         assert found.parts["texts"] == pytest.approx(embedding * text / cosine, rel=1e-3, abs=1e-4)
@@ -713,7 +715,7 @@ def test_an_explanation_of_embeddings_that_are_nearly_orthogonal(
 
     def orthogonal(self: VHE, a: Any, b: Any) -> Any:
         source, target, *_ = attribute(self, a, b)
-        return source, target, 0.3, cosine
+        return source, target, {"texts": 0.3}, cosine
 
     monkeypatch.setattr(VHE, "_attribute", orthogonal)
     found = fitted.explain("v0", "v1")
@@ -1263,6 +1265,7 @@ GRAPH_CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "min_count": (6, {}),
     "latent_dim": (6, {}),
     "word_init": ("random", {}),
+    "encoder_weight": (0.9, {"encoder": lambda texts: [[len(t), t.count("0")] for t in texts]}),
     "link_strength": (2.0, {}),
     "text_knn_weight": (2.0, {}),
     "link_features": ("degree", {}),

@@ -161,6 +161,14 @@ class VHEConfig(Settings):
         "lsa", "random", help="initial word vectors: latent semantic analysis, or random"
     )
 
+    encoder_weight: float | None = _setting(
+        None,
+        "share of encoded or given vectors in the codes beside words, from 0 to 1; none: chosen on "
+        "validation links",
+        lambda v: v is None or 0 <= v <= 1,
+        "a number in [0, 1], or none",
+    )
+
     # prior
     link_strength: float | None = _chosen_weight(
         "coupling strength of a link in the prior; none: chosen on validation links"

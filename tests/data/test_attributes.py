@@ -53,16 +53,16 @@ def test_vectors_are_shared_not_copied_between_networks(network: TextNetwork) ->
 def test_networks_without_them(network: TextNetwork) -> None:
     bare = TextNetwork(network.ids, network.texts, network.edges)
     assert bare.vectors is bare.edge_weights is bare.link_weights is None
-    assert bare.weights_of(bare.links).tolist() == [1, 1]
+    assert bare.relative_weights(bare.links) is None
 
 
 def test_weights_of_links_are_sums_over_their_edges(network: TextNetwork) -> None:
     assert network.links.tolist() == [[0, 1], [1, 2]]
     assert network.link_weights.tolist() == [5.0, 0.5]
-    assert network.weights_of(np.array([[2, 1], [0, 1]])).tolist() == [0.5, 5.0]
+    pairs = np.array([[2, 1], [0, 1], [0, 2]])  # the last one is not linked
+    assert network.relative_weights(pairs).tolist() == [0.5 / 2.75, 5.0 / 2.75, 1.0]
     empty = network.with_edges(np.empty((0, 2), dtype=int), edge_weights=[])
     assert empty.link_weights.tolist() == []
-    assert empty.weights_of(empty.links).tolist() == []
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,20 @@ def weighted_network(n: int = 30, lines: int = 120) -> TextNetwork:
     )
 
 
+def _rows(network: TextNetwork, links: np.ndarray) -> list[int]:
+    known = [tuple(link) for link in network.links.tolist()]
+    return [known.index(tuple(sorted(link))) for link in links.tolist()]
+
+
 @pytest.mark.parametrize("protocol", ["clean", "lines"])
 def test_splits_keep_vectors_and_weights(protocol) -> None:
     network = weighted_network()
     train, test = network.split_edges(0.6, seed=1, protocol=protocol)
     assert train.vectors is network.vectors
     if protocol == "clean":
-        np.testing.assert_array_equal(train.edge_weights, network.weights_of(train.edges))
+        np.testing.assert_array_equal(
+            train.edge_weights, network.link_weights[_rows(network, train.edges)]
+        )
     else:
         known = {(*e, w) for e, w in zip(network.edges.tolist(), network.edge_weights, strict=True)}
         assert {
@@ -142,7 +149,7 @@ def test_splits_keep_vectors_and_weights(protocol) -> None:
     ids = list(test.unseen.ids)
     np.testing.assert_array_equal(test.unseen.vectors, network.vectors[ids])
     own = np.array(train.ids)[train.links]
-    np.testing.assert_allclose(train.link_weights, network.weights_of(own))
+    np.testing.assert_allclose(train.link_weights, network.link_weights[_rows(network, own)])
 
 
 @pytest.mark.parametrize("protocol", ["clean", "lines"])

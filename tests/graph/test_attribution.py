@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vhe.estimators import VHE
-from vhe.graph.attribution import attribute
+from vhe.graph.attribution import Attribution, CodeParts, attribute
 from vhe.text.codes import TextCodes
 from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE
 
@@ -23,6 +23,13 @@ TOKENS = {
 SHARES = (0.4, 0.7)
 
 
+def of_texts(words, centre, tokens, codes, shares) -> Attribution:
+    """Without vectors."""
+    none = np.zeros(0, dtype=np.float32)
+    ends = [CodeParts(t, none, z, s) for t, z, s in zip(tokens, codes, shares, strict=True)]
+    return attribute(words, centre, 0.0, (ends[0], ends[1]))
+
+
 def text_code(tokens: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:
     """The text code m without noise, and the part of each token in it."""
     if not tokens:
@@ -36,7 +43,7 @@ def text_code(tokens: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:
 @pytest.mark.parametrize("name", TOKENS)
 def test_contributions_by_hand(name):
     tokens = tuple(np.array(t, dtype=np.int32) for t in TOKENS[name])
-    found = attribute(WORDS, CENTRE, tokens, CODES, SHARES)
+    found = of_texts(WORDS, CENTRE, tokens, CODES, SHARES)
     a, b = CODES
     length = 2 * np.linalg.norm(a) * np.linalg.norm(b)
     constants = 0.0
@@ -72,7 +79,7 @@ def test_the_text_part_and_the_structure_part_are_the_cosine(fitted: VHE) -> Non
         tokens = tuple(corpus.tokens[corpus.offsets[v] : corpus.offsets[v + 1]] for v in (i, j))
         codes = graph.mean[i], graph.mean[j]
         shares = float(graph.own_share[i]), float(graph.own_share[j])
-        found = attribute(graph.words, graph.centre, tokens, codes, shares)
+        found = of_texts(graph.words, graph.centre, tokens, codes, shares)
         length = np.linalg.norm(codes[0]) * np.linalg.norm(codes[1])
         rest = (structure[i] @ codes[1] + structure[j] @ codes[0]) / (2 * length)
         cosine = codes[0] @ codes[1] / length
@@ -88,7 +95,7 @@ def test_the_text_part_is_that_of_the_text_codes(fitted: VHE) -> None:
     tokens = tuple(corpus.tokens[corpus.offsets[v] : corpus.offsets[v + 1]] for v in (i, j))
     z = graph.mean
     shares = float(graph.own_share[i]), float(graph.own_share[j])
-    found = attribute(graph.words, graph.centre, tokens, (z[i], z[j]), shares)
+    found = of_texts(graph.words, graph.centre, tokens, (z[i], z[j]), shares)
     expected = (texts[i] @ z[j] + texts[j] @ z[i]) / 2
     expected /= np.linalg.norm(z[i]) * np.linalg.norm(z[j])
     assert found.text_score == pytest.approx(float(expected), abs=1e-5)
@@ -97,5 +104,23 @@ def test_the_text_part_is_that_of_the_text_codes(fitted: VHE) -> None:
 def test_a_code_of_zero_has_no_text_part():
     tokens = np.array([1, 2], dtype=np.int32)
     zero = np.zeros(D, dtype=np.float32)
-    found = attribute(WORDS, CENTRE, (tokens, tokens), (zero, zero), SHARES)
+    found = of_texts(WORDS, CENTRE, (tokens, tokens), (zero, zero), SHARES)
     assert found.text_score == 0
+
+
+@pytest.mark.parametrize("weight", [0.4, 1.0])
+def test_texts_vectors_and_neighbours_are_the_cosine(weight: float) -> None:
+    """With own shares of 1 the code is [√(1 - w) m, √w a], and nothing comes from neighbours."""
+    d = D if weight < 1 else 0
+    words, centre = WORDS[:, :d], CENTRE[:d]
+    vectors = RNG.normal(size=(2, 4)).astype(np.float32)
+    ends = []
+    for tokens, vector in zip(([1, 2, 3], [4, 4, 5]), vectors, strict=True):
+        text = text_code(tokens)[0] if d else np.zeros(0)
+        code = np.append((1 - weight) ** 0.5 * text, weight**0.5 * vector).astype(np.float32)
+        ends.append(CodeParts(np.array(tokens, dtype=np.int32), vector, code, 1.0))
+    found = attribute(words, centre, weight, (ends[0], ends[1]))
+    a, b = (end.code.astype(np.float64) for end in ends)
+    length = np.linalg.norm(a) * np.linalg.norm(b)
+    assert found.text_score == pytest.approx(a[:d] @ b[:d] / length, abs=1e-5)
+    assert found.vector_score == pytest.approx(a[d:] @ b[d:] / length, abs=1e-5)

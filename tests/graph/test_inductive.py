@@ -10,11 +10,23 @@ from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
 from vhe.estimators import VHE
 from vhe.graph import inductive
-from vhe.graph.inductive import embed_new, extended, text_directions
 from vhe.graph.model import NEIGHBOURS, GraphModel
 from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE
 
 NO_LINKS = np.zeros((0, 2), dtype=np.int64)
+
+
+def no_vectors(texts) -> np.ndarray:
+    return np.zeros((len(texts), 0), dtype=np.float32)
+
+
+def text_directions(model, texts):
+    return inductive.text_directions(model, texts, no_vectors(texts))
+
+
+def embed_new(model, directions, degrees, texts, links, **options):
+    vectors = no_vectors(texts)
+    return inductive.embed_new(model, directions, degrees, texts, vectors, links, **options)
 
 
 def naive_code(corpus: Corpus, k: int, words: np.ndarray) -> np.ndarray:
@@ -145,7 +157,7 @@ def test_an_extended_model_has_the_new_rows_last(fitted: VHE) -> None:
     directions = text_directions(graph, fitted._corpus)
     texts = encoded(fitted, ["t0w1", "t1w1"])
     found = embed_new(graph, directions, fitted.network_.degrees, texts, NO_LINKS)
-    grown = extended(graph, found)
+    grown = inductive.extended(graph, found, no_vectors(texts))
     assert isinstance(grown, GraphModel)
     for name in ("mean", "variance", "precision", "diagonal"):
         rows = getattr(grown, name)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
+from vhe.cli.encoder import Vectors, read_vectors
 from vhe.cli.options import Help, Json, ModelFolder, Overwrite, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_result, print_status
 from vhe.cli.paths import check_model_folder
@@ -21,6 +22,10 @@ def add(
         Literal["fast", "paper"] | None,
         Help("pair model: fast or paper (optimise the ELBO) (default: fast)"),
     ] = None,
+    vectors: Vectors = None,
+    encoder: Annotated[
+        str | None, Help("encoder of the fit, if it was moved", metavar="NAME|FOLDER")
+    ] = None,
     overwrite: Overwrite = False,
     threads: Threads = None,
     json: Json = False,
@@ -35,6 +40,7 @@ def add(
         import time
 
         from vhe.data.readers.network_tables import read_new_vertices
+        from vhe.fitted import FittedGraph
 
         fitted = read_model(model)
         new = read_new_vertices(vertices, edges, fitted.network_)
@@ -42,7 +48,10 @@ def add(
             print_status(f"note: {note}")
         started = time.monotonic()
         labels = new.labels if any(v is not None for v in new.labels.values()) else None
-        fitted.add_vertices(new.texts, new.edges, labels, method=method)
+        if encoder is not None and isinstance(fitted, FittedGraph):
+            fitted.encoder = encoder
+        given = None if vectors is None else read_vectors(vectors)
+        fitted.add_vertices(new.texts, new.edges, labels, method=method, vectors=given)
         seconds = time.monotonic() - started
         fitted.save(out)
     network = fitted.network_

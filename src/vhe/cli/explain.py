@@ -64,8 +64,7 @@ def _print(explanation: Explanation, texts: Sequence[str], html: Path | None) ->
     output.print(
         f"probability {explanation.probability:.3f} in a balanced sample, "
         f"{explanation.network_probability:.3f} in this network",
-        f"score {explanation.score:.3f}: {100 * explanation.text_share:.0f} % from the texts, "
-        f"{100 * explanation.structure_share:.0f} % from the structure",
+        f"score {explanation.score:.3f}: {explanation.shares_in_words}",
         sep="\n",
     )
     parts = {"offset": explanation.offset} | explanation.parts

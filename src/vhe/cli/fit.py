@@ -10,11 +10,12 @@ import secrets
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from cyclopts.types import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from vhe.cli.config import Model, settings, settings_class
+from vhe.cli.encoder import EncoderOptions, with_vectors
 from vhe.cli.help import print_panel
 from vhe.cli.options import Help, Json, Overwrite, Source, Threads
 from vhe.cli.output import diagnostics_to_stderr, print_lines, print_result, print_status
@@ -38,6 +39,7 @@ def fit(
         Model | None, Help("model to fit (default: graph)", metavar="graph|pair")
     ] = None,
     reading: NetworkOptions | None = None,
+    encoding: EncoderOptions | None = None,
     config: Annotated[
         str, Help("default, paper (pair model) or a TOML file", metavar="NAME", show_default=False)
     ] = "default",
@@ -86,6 +88,15 @@ def fit(
     vhe config lists the settings of both models.
     """
     model, chosen = _settings(model, config, changes or ())
+    encoding = encoding or EncoderOptions()
+    if encoding.encoder_weight is not None:
+        chosen = chosen.replace(encoder_weight=encoding.encoder_weight)
+    if encoding.encoder or encoding.vectors:
+        option = "--encoder" if encoding.encoder else "--vectors"
+        if model == "pair":
+            raise VHEError(f"{option}: the pair model reads words only; omit it or --model pair")
+        if scheduler is not None:
+            raise VHEError(f"{option}: a cluster reads words only; omit it or --scheduler")
     if scheduler is not None:
         from vhe.cli.distributed import fit_distributed
 
@@ -134,6 +145,8 @@ def fit(
         network = read_network(source, options=reading)
         if decisions is not None:
             network = _with_accepted(network, decisions)
+        if encoding.vectors is not None:
+            network = with_vectors(network, encoding.vectors)
         if first:
             check_free_space(out, _model_size(network, chosen))
         if epochs is not None:
@@ -145,8 +158,13 @@ def fit(
 
         estimator = (PairVHE if model == "pair" else VHE).from_config(chosen, random_state=seed)
         estimator.set_params(threads=threads, verbose=first)
-        if max_memory is not None:
-            estimator.set_params(max_memory=max_memory)
+        if model == "graph":
+            estimator.set_params(
+                max_memory=max_memory,
+                encoder=encoding.encoder,
+                encoder_device=encoding.encoder_device,
+                encoder_batch=encoding.encoder_batch,
+            )
         checkpoint = training_folder(out)
         try:
             estimator.fit(
@@ -270,6 +288,7 @@ def _report(estimator: Estimator, out: Path, json: bool) -> None:
         [
             ("network", f"{network.name}: {vertices}, {links}"),
             ("training", training_sentence(result)),
+            *_encoder_rows(result),
             ("seconds", f"{result['seconds']:.1f}"),
             ("model", out),
         ],
@@ -283,6 +302,12 @@ def _report(estimator: Estimator, out: Path, json: bool) -> None:
             f"  vhe report {folder} --out report.html   map, missing links, accuracy",
             f"  vhe serve {folder}                      explore it in a browser",
         )
+
+
+def _encoder_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    from vhe.estimators.graph import encoder_sentence
+
+    return [("vectors", encoder_sentence(result["encoder"]))] if "encoder" in result else []
 
 
 def training_sentence(result: dict[str, object]) -> str:

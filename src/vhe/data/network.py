@@ -152,11 +152,17 @@ class TextNetwork:
         weights.setflags(write=False)
         return weights
 
-    def weights_of(self, links: Integers) -> Weights:
-        """Return the weights of some rows of `links`, 1 if edges have no weights: (m,)."""
+    def relative_weights(self, links: Integers) -> Weights | None:
+        """Return the weights of pairs, divided by the mean of all links: (m,).
+
+        A pair that is not linked has the weight 1. None if edges have no weights.
+        """
         if self.link_weights is None:
-            return np.ones(len(links))
-        return self.link_weights[np.searchsorted(self._keys(self.links), self._keys(links))]
+            return None
+        known, wanted = self._keys(self.links), self._keys(links)
+        place = np.searchsorted(known, wanted).clip(max=len(known) - 1)
+        weights = self.link_weights[place] / self.link_weights.mean()
+        return np.where(known[place] == wanted, weights, 1.0)
 
     def _keys(self, pairs: Integers) -> Integers:
         """One number per pair, the same in both directions: (m,)."""

@@ -48,6 +48,7 @@ from vhe.runtime.provenance import provenance
 from vhe.storage import training_state
 from vhe.storage.model_folder import SavedModel, read_model
 from vhe.text.lsa import inverse_document_frequency, tfidf_rows
+from vhe.text.vertex_vectors import VectorSource
 
 # embeddings by scale of some vertices, computed without some of the links, (m,) of the network
 MaskedScales = Callable[[NDArray[np.bool_], NDArray[np.int64]], dict[str, Rows]]
@@ -60,6 +61,7 @@ class Preparation:
     Attributes
     ----------
     links, validation : (m, 2), disjoint; together the links of the network
+    vectors : (n, p) codes of given or encoded vectors, and their source; None without any
     """
 
     network: TextNetwork
@@ -70,6 +72,7 @@ class Preparation:
     device: torch.device
     checkpoint: training_state.TrainingCheckpoint | None
     resume: bool
+    vectors: tuple[VectorSource, Rows] | None = None
 
     @property
     def saved_in(self) -> training_state.TrainingCheckpoint | None:
@@ -230,6 +233,7 @@ class Estimator(FittedModel, BaseEstimator):
             "chosen": state.chosen,
             "link_posterior": self._link_posterior.weights,
             "link_posterior_isolated": self._link_posterior.isolated_weights,
+            **self._details(),
             "calibration_error": curve.error,
             "reliability": {name: values.tolist() for name, values in asdict(curve).items()},
         }
@@ -251,7 +255,7 @@ class Estimator(FittedModel, BaseEstimator):
                 max_words=config.max_words,
                 progress=progress.report,
             )
-        if not corpus.vocabulary:
+        if not corpus.vocabulary and network.vectors is None:
             warnings.warn("no tokens found in any text: only links are used", stacklevel=4)
         if corpus.truncated:
             warnings.warn(
@@ -266,19 +270,33 @@ class Estimator(FittedModel, BaseEstimator):
             pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
             known = known_pairs(network.links, pairs, len(network))
             links, validation = network.links, pairs[~known]
+        vectors = self._vertex_vectors(network, seed)
         checkpoint = None
         if folder is not None:
+            codes = None if vectors is None else vectors[1]
             identity = {
                 "model": self.model_name,
                 "seed": seed,
                 "settings": config.to_dict(),
-                "network": training_state.network_digest(corpus, links, validation),
+                "network": training_state.network_digest(
+                    corpus, links, validation, codes, network.link_weights
+                ),
             }
             checkpoint = training_state.TrainingCheckpoint(
                 folder, identity, 60 * checkpoint_minutes
             )
         device = find_device(self.device)
-        return Preparation(network, corpus, links, validation, seed, device, checkpoint, resume)
+        return Preparation(
+            network, corpus, links, validation, seed, device, checkpoint, resume, vectors
+        )
+
+    def _vertex_vectors(self, network: TextNetwork, seed: int) -> tuple[VectorSource, Rows] | None:
+        """The codes of the vectors of vertices, if the model uses them."""
+        return None
+
+    def _details(self) -> dict[str, Any]:
+        """What a kind of model adds to ``result_``."""
+        return {}
 
     @abstractmethod
     def _train(self, prepared: Preparation) -> TrainingState: ...

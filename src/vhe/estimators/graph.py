@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from vhe.config import VHEConfig
-from vhe.data.text import PADDING, Corpus
+from vhe.data.network import TextNetwork
+from vhe.data.text import PADDING
 from vhe.errors import VHEError
 from vhe.estimators.base import Estimator, MaskedScales, Preparation
 from vhe.fitted import FittedGraph
@@ -22,18 +23,19 @@ from vhe.graph.isolated import (
     posterior_given,
 )
 from vhe.graph.memory import Size, columns_within
-from vhe.graph.model import GraphModel
+from vhe.graph.model import GraphModel, effective_lengths
 from vhe.graph.neighbours import text_neighbours
 from vhe.graph.prior import GraphPrior, mean_log_length
-from vhe.graph.selection import choose_weights
+from vhe.graph.selection import EncoderChoice, choose_encoder_weight, choose_weights
 from vhe.graph.training import GraphTrainer
 from vhe.predict.pair_features import LINK_STRENGTHS, Rows
 from vhe.runtime import process_group
 from vhe.runtime.loop import TrainingLoop, TrainingState
 from vhe.runtime.progress import Progress
 from vhe.runtime.tables import parse_bytes
-from vhe.text.codes import TextCodes
+from vhe.text.codes import JointCodes, TextCodes
 from vhe.text.lsa import lsa_word_vectors, random_word_vectors
+from vhe.text.vertex_vectors import AnyEncoder, VectorSource, find_encoder, vertex_vectors
 
 
 class VHE(FittedGraph, Estimator):
@@ -41,10 +43,20 @@ class VHE(FittedGraph, Estimator):
 
     Text codes are smoothed over links and nearest texts by solving one sparse linear system, the
     posterior of all codes; the word vectors are fine-tuned through the solution. Settings are those
-    of `VHEConfig`; the other parameters are those of `Estimator`, and
+    of `VHEConfig`; the other parameters are those below and those of `Estimator`.
 
+    Parameters
+    ----------
     max_memory : int or str, optional
         bytes, or such as "3GB": columns are solved for in smaller blocks, with the same result
+    encoder : str, path, callable or TextEncoder, optional
+        Pretrained encoder whose vectors join the text codes: name or folder of a
+        sentence-transformers model, or a function from a list of k texts to an array (k, columns).
+        The vectors of a network that has some (``network.vectors``) are used without an encoder.
+    encoder_device : str
+        "auto" uses a GPU if there is one
+    encoder_batch : int
+        number of texts encoded at a time
 
     Attributes
     ----------
@@ -77,10 +89,14 @@ class VHE(FittedGraph, Estimator):
         device: str = "auto",
         verbose: bool = True,
         max_memory: int | str | None = None,
+        encoder: AnyEncoder | None = None,
+        encoder_device: str = "auto",
+        encoder_batch: int = 32,
         max_words: int = VHEConfig.max_words,
         min_count: int = VHEConfig.min_count,
         latent_dim: int = VHEConfig.latent_dim,
         word_init: Literal["lsa", "random"] = VHEConfig.word_init,
+        encoder_weight: float | None = VHEConfig.encoder_weight,
         link_strength: float | None = VHEConfig.link_strength,
         text_knn_weight: float | None = VHEConfig.text_knn_weight,
         link_features: str = VHEConfig.link_features,
@@ -111,53 +127,140 @@ class VHE(FittedGraph, Estimator):
                 else random_word_vectors(len(corpus.vocabulary), config.latent_dim, seed)
             )
             words = words.to(prepared.device)
-        self._codes = TextCodes(corpus, prepared.device)
+        resumed = prepared.resumed()
+        if resumed is not None:
+            chosen = resumed[0].chosen
+            names = ("link_strength", "text_knn_weight", "encoder_weight")
+            strength, weight, share = (chosen.get(name, 0.0) for name in names)
+            words = self._use_vectors(prepared, words, share)
+        else:
+            words = self._use_vectors(prepared, words, self.config.encoder_weight)
         self._blocks = Blocks(self._codes, self._columns(prepared), self.verbose)
         with Progress("text codes", show=self.verbose) as progress:
             codes = self._blocks.use(words, progress.report)
         with Progress("text neighbours", show=self.verbose) as progress:
-            self._neighbours = text_neighbours(codes, self._codes.empty, progress.report)
-        resumed = prepared.resumed()
-        if resumed is not None:
-            strength, weight = (resumed[0].chosen[k] for k in ("link_strength", "text_knn_weight"))
-        else:
+            self._neighbours = text_neighbours(codes, self._codes.without_code, progress.report)
+        if resumed is None:
             with Progress("choosing strengths", show=self.verbose) as progress:
                 strength, weight = choose_weights(
                     torch.from_numpy(codes).to(prepared.device),
-                    corpus.lengths,
+                    self._lengths,
                     self._neighbours,
                     prepared.links,
                     prepared.validation,
                     link_strength=config.link_strength,
                     text_knn_weight=config.text_knn_weight,
+                    relative_weights=prepared.network.relative_weights,
                     seed=seed,
                     progress=progress.update,
                 )
         self._strengths: dict[str, Any] = {"link_strength": strength, "text_knn_weight": weight}
-        prior = self._prior(corpus, prepared.links, prepared.device)
+        prior = self._prior(prepared, prepared.links)
         initial = codes, self._blocks.centre
         trainer = GraphTrainer(
             config, words, self._codes, prior, prepared.validation, seed, initial
         )
         del codes, initial
-        with Progress("training", config.max_steps, show=self.verbose) as progress:
+        steps = config.max_steps if words.shape[1] else 0  # without word vectors, nothing to train
+        with Progress("training", steps, show=self.verbose) as progress:
             loop = TrainingLoop(
                 trainer,
-                steps=config.max_steps,
+                steps=steps,
                 validate_every=config.validate_every,
                 patience=config.patience,
                 report=progress.update,
                 checkpoint=prepared.saved_in,
             )
             loop.state.chosen = dict(self._strengths)
+            if prepared.vectors is not None:
+                loop.state.chosen["encoder_weight"] = self._choice.weight
             if resumed is not None:
                 loop.resume(*resumed)
             state = loop.run()
         self._words = trainer.words.detach()
         return state
 
-    def _prior(self, corpus: Corpus, links: NDArray[np.int64], device: torch.device) -> GraphPrior:
-        return GraphPrior(links, corpus.lengths, self._neighbours, device=device, **self._strengths)
+    def _vertex_vectors(self, network: TextNetwork, seed: int) -> tuple[VectorSource, Rows] | None:
+        encoder = None
+        if self.encoder is not None:
+            encoder = find_encoder(self.encoder, self.encoder_device, self.encoder_batch)
+        return vertex_vectors(
+            network.texts,
+            network.vectors,
+            encoder,
+            dim=self.config.latent_dim,
+            seed=seed,
+            show=self.verbose,
+        )
+
+    def _use_vectors(
+        self, prepared: Preparation, words: torch.Tensor, weight: float | None
+    ) -> torch.Tensor:
+        """Choose the share of the vectors and set up the codes; return the word vectors to train.
+
+        Of two parts, one that has no share is left out.
+        """
+        corpus, device = prepared.corpus, prepared.device
+        self._codes, self._lengths = TextCodes(corpus, device), corpus.lengths
+        self._choice = EncoderChoice(0.0, None, None)
+        self._offered = self._vector_source = None
+        self._vectors = np.zeros((len(corpus), 0), dtype=np.float32)
+        if prepared.vectors is None:
+            return words
+        source, vectors = prepared.vectors
+        lengths = effective_lengths(corpus.lengths, vectors)
+        with Progress("encoder weight", show=self.verbose) as progress:
+            self._choice = choose_encoder_weight(
+                self._codes(words),
+                torch.from_numpy(vectors).to(device),
+                lengths,
+                prepared.links,
+                prepared.validation,
+                given=weight if corpus.vocabulary else 1.0,
+                relative_weights=prepared.network.relative_weights,
+                seed=prepared.seed,
+            )
+            self._offered = source
+            progress.update(1, encoder_sentence(self._details()["encoder"]))
+        if not self._choice.weight:
+            return words
+        self._vector_source, self._vectors, self._lengths = source, vectors, lengths
+        self._codes = JointCodes(corpus, vectors, self._choice.weight, device)
+        return words if self._choice.weight < 1 else words[:, :0]
+
+    def _details(self) -> dict[str, Any]:
+        if self._offered is None:
+            return {}
+        identity = self._offered.identity
+        choice = {
+            "source": self._offered.name,
+            "name": None if identity is None else identity.name,
+            "weight": self._choice.weight,
+            "validation_auc": self._choice.auc,
+            "validation_auc_without": self._choice.auc_without,
+        }
+        return {"encoder": choice}
+
+    def _prior(self, prepared: Preparation, links: NDArray[np.int64]) -> GraphPrior:
+        return GraphPrior(
+            links,
+            self._lengths,
+            self._neighbours,
+            relative_weights=prepared.network.relative_weights(links),
+            device=prepared.device,
+            **self._strengths,
+        )
+
+    def _scale_prior(self, prepared: Preparation, name: str) -> GraphPrior:
+        """The prior of another scale: it couples the links only."""
+        links = prepared.network.links
+        return GraphPrior(
+            links,
+            self._lengths,
+            link_strength=LINK_STRENGTHS[name],
+            relative_weights=prepared.network.relative_weights(links),
+            device=prepared.device,
+        )
 
     def _columns(self, prepared: Preparation) -> int:
         """Columns of the posterior that are solved for at a time, so that memory suffices."""
@@ -175,14 +278,11 @@ class VHE(FittedGraph, Estimator):
         return columns_within(size, parse_bytes(limit) if isinstance(limit, str) else limit)
 
     def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
-        """Embeddings of some vertices without some of the held-out links, at each named scale."""
-        links, lengths = prepared.network.links, prepared.corpus.lengths
+        """Embeddings of some vertices without some of the links, at each named scale."""
+        links = prepared.network.links
         codes = self._blocks.use(self._words)
-        priors = {"embedding": self._prior(prepared.corpus, links, prepared.device)}
-        for name in names:
-            priors[name] = GraphPrior(
-                links, lengths, link_strength=LINK_STRENGTHS[name], device=prepared.device
-            )
+        priors = {"embedding": self._prior(prepared, links)}
+        priors |= {name: self._scale_prior(prepared, name) for name in names}
 
         def scales(hidden: NDArray[np.bool_], vertices: NDArray[np.int64]) -> dict[str, Rows]:
             numbers, found = np.flatnonzero(hidden), {}
@@ -216,7 +316,7 @@ class VHE(FittedGraph, Estimator):
 
     def _finalise(self, prepared: Preparation) -> None:
         links = prepared.network.links
-        prior = self._prior(prepared.corpus, links, prepared.device)
+        prior = self._prior(prepared, links)
         posterior = prior.posterior()
         codes = self._blocks.use(self._words)
         mean = self._blocks.table("embedding", prior)
@@ -228,26 +328,34 @@ class VHE(FittedGraph, Estimator):
                 "diagonal": posterior.diagonal.squeeze(1),
             }
             arrays = {name: value.cpu().numpy() for name, value in arrays.items()}
-        arrays |= {"mean": mean, "centre": self._blocks.centre}
+        arrays |= {"mean": mean, "centre": self._blocks.centre, "vectors": self._vectors}
         isolated = isolated_posterior(
             links, self._neighbours, prior.precision, codes, mean, self._isolated_weight()
         )
         changed = isolated.mean, 1 / isolated.diagonal, isolated.diagonal
         for name, values in zip(("mean", "variance", "diagonal"), changed, strict=True):
             arrays[name][isolated.vertices] = values
-        arrays |= {"mean_log_length": mean_log_length(prepared.corpus.lengths)}
-        self._use(GraphModel(**arrays, **self._strengths, neighbours=self._neighbours))
+        numbers = {
+            "encoder_weight": self._choice.weight,
+            "mean_log_length": mean_log_length(self._lengths),
+        }
+        self._use(GraphModel(**arrays, **numbers, **self._strengths, neighbours=self._neighbours))
         self._scales = {
-            name: self._blocks.table(
-                name,
-                GraphPrior(
-                    links,
-                    prepared.corpus.lengths,
-                    link_strength=LINK_STRENGTHS[name],
-                    device=prepared.device,
-                ),
-            )
+            name: self._blocks.table(name, self._scale_prior(prepared, name))
             for name in LINK_STRENGTHS
             if name in self._link_posterior.names
         }
         del self._codes, self._words, self._neighbours, self._strengths, self._blocks
+        del self._vectors, self._lengths
+
+
+def encoder_sentence(choice: dict[str, Any]) -> str:
+    """The share of the encoder, and what it is worth on validation links, in words."""
+    name = "encoder weight" if choice["source"] == "encoder" else "weight of the vectors"
+    auc, without = choice["validation_auc"], choice["validation_auc_without"]
+    if auc is None or without is None:
+        return f"{name} {choice['weight']:g}"
+    if not choice["weight"]:
+        return f"{name} 0: not used, words alone are better (validation AUC {100 * without:.1f})"
+    gain = f"validation AUC {100 * auc:.1f} against {100 * without:.1f} without"
+    return f"{name} {choice['weight']:g} ({gain})"

@@ -194,7 +194,9 @@ class PairVHE(Estimator):
                 progress=progress.update,
             )
 
-    def _extend(self, found: pair_inductive.InductivePairs, scales: dict[str, Rows]) -> None:
+    def _extend(
+        self, texts: Corpus, found: pair_inductive.InductivePairs, scales: dict[str, Rows]
+    ) -> None:
         table = self._pairs.structure.weight.detach().cpu().numpy()
         structure = np.concatenate([table, found.structure])
         self._pairs = pair_inductive.with_structure(self._pairs, structure)
@@ -206,7 +208,9 @@ class PairVHE(Estimator):
         self._pairs = pair_inductive.with_structure(self._pairs, structure)
         self.embedding_, self.embedding_std_ = self.embedding_[kept], self.embedding_std_[kept]
 
-    def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
+    def _attribute(
+        self, a: TextReading, b: TextReading
+    ) -> tuple[Side, Side, dict[str, float], float]:
         codes = [
             self.embedding_[end.vertex]
             if end.vertex is not None
@@ -218,7 +222,7 @@ class PairVHE(Estimator):
         return (
             make_side(self._id(a), a.text, vocabulary, found.source, found.alignment_source),
             make_side(self._id(b), b.text, vocabulary, found.target, found.alignment_target),
-            found.text_score,
+            {"texts": found.text_score},
             cosine(codes[0], codes[1]),
         )
 

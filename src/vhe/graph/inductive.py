@@ -14,9 +14,17 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vhe.data.text import Corpus
-from vhe.graph.model import NEIGHBOURS, GraphModel, Vectors, link_weights, text_precision
+from vhe.graph.model import (
+    NEIGHBOURS,
+    GraphModel,
+    Vectors,
+    effective_lengths,
+    link_weights,
+    text_precision,
+)
 from vhe.runtime.arrays import unit_rows
 from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE, scaled_codes
+from vhe.text.vector_codes import joint_codes
 
 COSINES_AT_ONCE = 2**24  # entries of the largest matrix of cosines
 NEW_TEXT_KNN_WEIGHT = 4.0  # a new vertex has few or no links, so that its nearest texts count more
@@ -32,11 +40,15 @@ class InductiveEmbedding:
     diagonal: Vectors  # (k,)
 
 
-def text_directions(model: GraphModel, corpus: Corpus) -> Vectors:
-    """Centred text codes of unit length, whose products are the cosines of texts: (n, d)."""
+def text_directions(model: GraphModel, corpus: Corpus, vectors: Vectors) -> Vectors:
+    """Centred codes of unit length, whose products are the cosines of texts: (n, d + p).
+
+    ``vectors`` (n, p) are the codes of given or encoded vectors.
+    """
     scaled = scaled_codes(corpus, model.words)
     filled = scaled.any(axis=1, keepdims=True)
-    return unit_rows(scaled - np.where(filled, model.centre, np.float32(0)))
+    centred = scaled - np.where(filled, model.centre, np.float32(0))
+    return unit_rows(joint_codes(centred, vectors, model.encoder_weight))
 
 
 def embed_new(
@@ -44,6 +56,7 @@ def embed_new(
     directions: Vectors,
     degrees: NDArray[np.int64],
     texts: Corpus,
+    vectors: Vectors,
     links: NDArray[np.int64],
     text_knn_weight: float = NEW_TEXT_KNN_WEIGHT,
 ) -> InductiveEmbedding:
@@ -51,8 +64,8 @@ def embed_new(
 
     Parameters
     ----------
-    directions, degrees : (n, d) `text_directions` and (n,) degrees of the vertices of the fit
-    texts : k new texts
+    directions, degrees : `text_directions` and (n,) degrees of the vertices of the fit
+    texts, vectors : k new texts, and the codes (k, p) of their vectors
     links : (m, 2) vertex numbers; new vertices are numbered from n on, and each link has one
     """
     from scipy.sparse.linalg import splu
@@ -61,11 +74,12 @@ def embed_new(
     scaled = scaled_codes(texts, model.words)
     filled = scaled.any(axis=1, keepdims=True)
     share = np.where(filled, -CENTRE_SHARE, EMPTY_CENTRE).astype(np.float32)
-    codes = scaled + share * model.centre
-    precision = text_precision(texts.lengths, model.mean_log_length).astype(np.float64)
+    codes = joint_codes(scaled + share * model.centre, vectors, model.encoder_weight)
+    lengths = effective_lengths(texts.lengths, vectors, model.mean_log_length)
+    precision = text_precision(lengths, model.mean_log_length).astype(np.float64)
     degree = np.append(degrees, np.zeros(k)) + np.bincount(links.ravel(), minlength=n + k)
     strength = link_weights(links, degree, model.link_strength)
-    near, cosines = _nearest(directions, text_directions(model, texts))
+    near, cosines = _nearest(directions, text_directions(model, texts, vectors))
     # as if every text had `NEIGHBOURS` pairs of nearest texts
     weight = text_knn_weight * np.maximum(cosines, 0) / (NEIGHBOURS + 1)
     i = np.concatenate([links.ravel(), np.repeat(np.arange(n, n + k), near.shape[1])])
@@ -82,10 +96,11 @@ def embed_new(
     )
 
 
-def extended(model: GraphModel, new: InductiveEmbedding) -> GraphModel:
-    """The model with new vertices after the others."""
+def extended(model: GraphModel, new: InductiveEmbedding, vectors: Vectors) -> GraphModel:
+    """The model with new vertices, and the codes of their vectors, after the others."""
     return replace(
         model,
+        vectors=np.concatenate([model.vectors, vectors]),
         mean=np.concatenate([model.mean, new.mean]),
         variance=np.append(model.variance, new.variance),
         precision=np.append(model.precision, new.precision),
@@ -101,6 +116,7 @@ def reduced(model: GraphModel, kept: NDArray[np.int64]) -> GraphModel:
     inside = (pairs >= 0).all(axis=1)
     return replace(
         model,
+        vectors=model.vectors[kept],
         mean=model.mean[kept],
         variance=model.variance[kept],
         precision=model.precision[kept],

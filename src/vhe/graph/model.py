@@ -33,13 +33,15 @@ class GraphModel:
     ----------
     words : (1 + V, d) word vectors, the first of which belongs to padding
     centre : (d,) mean of the scaled text codes (`vhe.text.codes`)
-    mean, variance : (n, d) and (n,), the posterior; the variance holds for every dimension
+    vectors : (n, p) codes of given or encoded vectors (`vhe.text.vector_codes`); p = 0 without any
+    mean, variance : (n, d + p) and (n,), the posterior; the variance holds for every dimension
     precision, diagonal : (n,) Λ and the diagonal of A
     neighbours : nearest texts that the prior couples
     """
 
     words: Vectors
     centre: Vectors
+    vectors: Vectors
     mean: Vectors
     variance: Vectors
     precision: Vectors
@@ -48,6 +50,7 @@ class GraphModel:
     link_strength: float
     text_knn_weight: float
     mean_log_length: float
+    encoder_weight: float  # share of `vectors` in the squared length of the codes
 
     @property
     def own_share(self) -> Vectors:
@@ -66,3 +69,18 @@ def link_weights(
 def text_precision(lengths: NDArray[np.int64], mean_log: float) -> Vectors:
     """Λ of texts of these lengths, given the mean of log(1 + length) over the network: (n,)."""
     return np.exp((np.log1p(lengths) - mean_log) / 2).astype(np.float32)
+
+
+def effective_lengths(
+    lengths: NDArray[np.int64], vectors: Vectors, mean_log: float | None = None
+) -> NDArray[Any]:
+    """Lengths of texts, with an average one where a vertex has a vector but no words: (n,).
+
+    ``mean_log`` is the mean of log(1 + length) of the fit; default: over the texts with words.
+    """
+    only_vector = (lengths == 0) & vectors.any(axis=1)
+    if not only_vector.any():
+        return lengths
+    if mean_log is None:
+        mean_log = float(np.log1p(lengths[lengths > 0]).mean()) if lengths.any() else 0.0
+    return np.where(only_vector, np.expm1(mean_log), lengths)

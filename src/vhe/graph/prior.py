@@ -10,7 +10,8 @@ For two linked vertices with Λ = 1 it has the correlation s / (1 + s): the pape
 Two kinds of pairs are coupled: the links, and the nearest texts (`neighbours.py`), which stand for
 the paper's mixture over unknown edges, in expectation.
 
-    link:            s_ij = link_strength · [(1 + d_i)(1 + d_j)]^-¼,          d the degrees
+    link:            s_ij = link_strength · v_ij · [(1 + d_i)(1 + d_j)]^-¼,   d the degrees,
+                                                              v the weights of links, 1 on average
     nearest texts:   s_ij = text_knn_weight · cos(m_i, m_j) · [(1 + k_i)(1 + k_j)]^-½,
                                                               k the numbers of nearest-text pairs
     text precision:  Λ_i = √(1 + length_i), divided by its geometric mean
@@ -45,6 +46,7 @@ class GraphPrior:
     links : (m, 2)
     lengths : (n,) number of words of each text
     neighbours : nearest texts; None couples the links only
+    relative_weights : (m,) weights of the links, 1 on average; None stands for 1
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class GraphPrior:
         *,
         link_strength: float,
         text_knn_weight: float = 0.0,
+        relative_weights: NDArray[np.float64] | None = None,
         device: torch.device | None = None,
     ) -> None:
         self.links, n = links, len(lengths)
@@ -62,6 +65,8 @@ class GraphPrior:
         self.precision = text_precision(lengths, mean_log_length(lengths))  # (n,)
         degree = np.bincount(links.ravel(), minlength=n)
         pairs, weights = links, link_weights(links, degree, link_strength)
+        if relative_weights is not None:
+            weights = weights * relative_weights
         if neighbours is not None and text_knn_weight > 0:
             pairs = np.concatenate([links, neighbours.pairs])
             weights = np.append(weights, neighbour_weights(neighbours, n, text_knn_weight))

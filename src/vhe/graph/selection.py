@@ -1,4 +1,4 @@
-"""Choice of the coupling strengths on validation links.
+"""Choice of the encoder weight and of the coupling strengths on validation links.
 
 The candidates are compared by closed-form posteriors of the initial word vectors, which have seen
 no link. Where validation links are few, further folds of the training links are held out in turn.
@@ -10,7 +10,9 @@ it is better by more than a standard error: a choice on few links stays at the d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,22 +27,88 @@ from vhe.graph.validation import win_rates
 
 LINK_STRENGTHS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)  # the default first
 TEXT_KNN_WEIGHTS = (2.0, 0.0, 1.0, 4.0)
+ENCODER_WEIGHTS = (0.4, 0.0, 0.2, 0.6, 1.0)
 ENOUGH_LINKS = 256  # held-out links beyond which no further fold is used
 MOST_FOLDS = 6
 WHOLE_GRAPH = 10_000  # vertices; in a larger graph, a region of at least `REGION` is solved for
 REGION = 16_384
 BEST_SHARE = 0.3  # added to the share of vertices above a partner, so that no rank dominates
 
+# weights (m,) of some links (m, 2), 1 on average; None if links have none
+RelativeWeights = Callable[[Links], NDArray[np.float64] | None]
+
+
+@dataclass(frozen=True)
+class EncoderChoice:
+    """The share of the vectors in the codes, and the validation AUC with and without them."""
+
+    weight: float
+    auc: float | None
+    auc_without: float | None
+
+
+def choose_encoder_weight(
+    text: Tensor,
+    vectors: Tensor,
+    lengths: NDArray[Any],
+    links: Links,
+    validation: Links,
+    *,
+    given: float | None,
+    relative_weights: RelativeWeights = lambda links: None,
+    seed: int,
+) -> EncoderChoice:
+    """The best weight among `ENCODER_WEIGHTS`, or the given one, and how it ranks held-out links.
+
+    Both parts of a code have the same posterior, whatever the weight: it is solved for once. Only
+    links are coupled here, because nearest texts are found by the weighted codes.
+
+    Parameters
+    ----------
+    text, vectors : (n, d) text codes and (n, p) codes of vectors
+    """
+    default = ENCODER_WEIGHTS[0] if given is None else given
+    joint, d = torch.cat([text, vectors], dim=1), text.shape[1]
+    solved = []
+    for known, held_out in _folds(links, validation, seed):
+        weights = relative_weights(known)
+        prior = GraphPrior(
+            known,
+            lengths,
+            link_strength=LINK_STRENGTHS[0],
+            relative_weights=weights,
+            device=text.device,
+        )
+        solved.append(_held_out_means(prior, joint, held_out))
+    if not solved:
+        return EncoderChoice(default, None, None)
+
+    @cache
+    def rates(weight: float) -> NDArray[np.float64]:
+        share = np.sqrt(np.repeat([1 - weight, weight], [d, joint.shape[1] - d]))
+        return np.concatenate(
+            [win_rates(means * share.astype(np.float32), rows) for means, rows in solved]
+        )
+
+    if given is None:
+        default = _best(ENCODER_WEIGHTS, lambda weight: _ranking_scores(rates(weight)))
+    with_vectors, without = (
+        float(np.nanmean(found)) if np.isfinite(found).any() else None
+        for found in (rates(default), rates(0.0))
+    )
+    return EncoderChoice(default, with_vectors, without)
+
 
 def choose_weights(
     codes: Tensor,
-    lengths: NDArray[np.int64],
+    lengths: NDArray[Any],
     neighbours: TextNeighbours,
     links: Links,
     validation: Links,
     *,
     link_strength: float | None,
     text_knn_weight: float | None,
+    relative_weights: RelativeWeights = lambda links: None,
     seed: int,
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[float, float]:
@@ -50,8 +118,12 @@ def choose_weights(
     ----------
     codes : (n, d) text codes
     links, validation : training and held-out links, disjoint
+    relative_weights : weights (m,) of links (m, 2), 1 on average; None where they have none
     """
-    folds = [_fold(codes, lengths, neighbours, *fold) for fold in _folds(links, validation, seed)]
+    folds = [
+        _fold(codes, lengths, neighbours, relative_weights, *fold)
+        for fold in _folds(links, validation, seed)
+    ]
     done = 0
 
     @cache
@@ -60,7 +132,7 @@ def choose_weights(
         rates = [held_out_rates(strength, weight) for held_out_rates in folds]
         done += 1
         progress(done)
-        return -np.log(1 - np.concatenate(rates) + BEST_SHARE)
+        return _ranking_scores(np.concatenate(rates))
 
     strength = LINK_STRENGTHS[0] if link_strength is None else link_strength
     weight = TEXT_KNN_WEIGHTS[0] if text_knn_weight is None else text_knn_weight
@@ -89,8 +161,9 @@ def _folds(links: Links, validation: Links, seed: int) -> Iterator[tuple[Links, 
 
 def _fold(
     codes: Tensor,
-    lengths: NDArray[np.int64],
+    lengths: NDArray[Any],
     neighbours: TextNeighbours,
+    relative_weights: RelativeWeights,
     links: Links,
     held_out: Links,
 ) -> Callable[[float, float], NDArray[np.float64]]:
@@ -105,13 +178,18 @@ def _fold(
         return win_rates(means.cpu().numpy(), rows.reshape(-1, 2))
 
     def prior(strength: float, weight: float) -> GraphPrior:
-        strengths = {"link_strength": strength, "text_knn_weight": weight}
-        return GraphPrior(links, lengths, neighbours, device=codes.device, **strengths)
+        return GraphPrior(
+            links,
+            lengths,
+            neighbours,
+            link_strength=strength,
+            text_knn_weight=weight,
+            relative_weights=relative_weights(links),
+            device=codes.device,
+        )
 
-    @torch.no_grad()
     def of_the_graph(strength: float, weight: float) -> NDArray[np.float64]:
-        means = prior(strength, weight).posterior().mean(codes, TRAINING_ITERATIONS)
-        return rates(means[torch.from_numpy(vertices)])
+        return win_rates(*_held_out_means(prior(strength, weight), codes, held_out))
 
     if len(codes) <= WHOLE_GRAPH:
         return of_the_graph
@@ -129,6 +207,20 @@ def _fold(
         return rates(posterior.solve(right, TRAINING_ITERATIONS)[chosen])
 
     return of_a_region
+
+
+def _held_out_means(
+    prior: GraphPrior, codes: Tensor, held_out: Links
+) -> tuple[NDArray[np.float32], Links]:
+    """Posterior means of the ends of held-out links, and the links as rows of them."""
+    vertices, rows = np.unique(held_out, return_inverse=True)
+    with torch.no_grad():
+        means = prior.posterior().mean(codes, TRAINING_ITERATIONS)
+    return means[torch.from_numpy(vertices)].cpu().numpy(), rows.reshape(-1, 2)
+
+
+def _ranking_scores(rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    return -np.log(1 - rates + BEST_SHARE)
 
 
 def _best(candidates: tuple[float, ...], scores: Callable[[float], NDArray[np.float64]]) -> float:

@@ -14,6 +14,8 @@ from vhe.data.text import original_spelling, tokenize
 from vhe.errors import VHEError
 from vhe.runtime.messages import shown
 
+OWN_PARTS = ("texts", "words", "encoder", "vectors")  # parts of a score that need no link
+
 
 @dataclass(frozen=True)
 class Side:
@@ -67,9 +69,9 @@ class Explanation:
     network_probability : of a link in a network as sparse as this one, as suggestions show it
     score : log odds of a link in a balanced sample; exactly ``offset`` plus the sum of ``parts``
     parts : what the score consists of, by name: "texts" and "links", the shares of both in the
-        cosine of the embeddings, and the other features of the link posterior
-        (`vhe.predict.pair_features`)
-    text_score, structure_score : the parts that come from the texts, and all others
+        cosine of the embeddings, "encoder" or "vectors" for encoded or given vectors, and the other
+        features of the link posterior (`vhe.predict.pair_features`)
+    text_score, structure_score : the parts that come from texts and vectors, and all others
     text_share, structure_share : the absolute values of these two as shares of 1
     """
 
@@ -82,11 +84,21 @@ class Explanation:
 
     @property
     def text_score(self) -> float:
-        return self.parts["texts"] + self.parts.get("words", 0.0)
+        return sum(value for name, value in self.parts.items() if name in OWN_PARTS)
 
     @property
     def structure_score(self) -> float:
-        return sum(value for name, value in self.parts.items() if name not in ("texts", "words"))
+        return sum(value for name, value in self.parts.items() if name not in OWN_PARTS)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Absolute values of what comes from words, from the encoder or given vectors (if any), and
+        from links, as shares of 1."""
+        totals = {"words": self.parts["texts"] + self.parts.get("words", 0.0)}
+        totals |= {name: self.parts[name] for name in ("encoder", "vectors") if name in self.parts}
+        totals["links"] = self.structure_score
+        size = sum(map(abs, totals.values()))
+        return {n: abs(v) / size if size else 1 / len(totals) for n, v in totals.items()}
 
     @property
     def offset(self) -> float:
@@ -105,7 +117,7 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """The explanation as a JSON document."""
         names = ["probability", "network_probability", "score", "text_score", "structure_score"]
-        names += ["text_share", "structure_share", "parts", "offset"]
+        names += ["text_share", "structure_share", "shares", "parts", "offset"]
         sides = {"source": self.source.to_dict(), "target": self.target.to_dict()}
         return sides | {name: getattr(self, name) for name in names}
 
@@ -117,10 +129,15 @@ class Explanation:
             probability=f"{self.probability:.3f}",
             network=f"{self.network_probability:.3f}",
             score=f"{self.score:.3f}",
+            shares=self.shares_in_words,
             text=f"{100 * self.text_share:.0f}",
-            structure=f"{100 * self.structure_share:.0f}",
             sides=sides,
         )
+
+    @property
+    def shares_in_words(self) -> str:
+        """``40 % from the words, 20 % from the encoder, 40 % from the links``."""
+        return ", ".join(f"{100 * share:.0f} % from the {n}" for n, share in self.shares.items())
 
 
 _PAGE = """<!doctype html>
@@ -139,7 +156,7 @@ mark {{ background: rgb(217 119 6 / var(--weight)); }}
 </style>
 <h1>{title}</h1>
 <p>Probability of a link: {probability} in a balanced sample, {network} in this network.
-Score {score}: {text} % from the texts, {structure} % from the structure.</p>
+Score {score}: {shares}.</p>
 <div class="bar" aria-hidden="true"><i style="width: {text}%"></i><b></b></div>
 {sides}</html>
 """
@@ -160,15 +177,21 @@ def make_side(
     vocabulary: frozenset[str],
     contributions: NDArray[np.floating],
     alignment: NDArray[np.floating] | None = None,
+    encoder: NDArray[np.floating] | None = None,
 ) -> Side:
     """One side of an explanation from what the tokens (L,) of a text contribute to the score.
 
-    The tokens are the first L words of the text that are in the vocabulary.
+    The tokens are the first L words of the text that are in the vocabulary. ``encoder`` (W,) is
+    what all words of the text contribute beside them.
     """
     spelling = original_spelling(text)
     read = [k for k, word in enumerate(tokenize(text)) if word in vocabulary][: len(contributions)]
     if len(read) < len(contributions):  # of a model folder whose files are of different models
         raise VHEError(f"the text of {shown(id)} does not have the words that the model read")
+    if encoder is not None:
+        total = encoder.astype(np.float64)
+        total[read] += contributions
+        read, contributions = list(range(len(spelling))), total
     shares = _spread(np.maximum(contributions, 0), read, len(spelling))
     aligned = None if alignment is None else _spread(alignment, read, len(spelling)).tolist()
     return Side(id, list(zip(spelling, shares.tolist(), strict=True)), aligned)

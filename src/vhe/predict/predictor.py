@@ -22,6 +22,7 @@ from vhe.predict.pair_features import KNEE, VertexRows
 from vhe.predict.suggest import nearest, partners
 from vhe.runtime.checks import is_integer
 from vhe.runtime.messages import shown
+from vhe.text.vertex_vectors import VectorSource
 
 if TYPE_CHECKING:
     import networkx
@@ -89,6 +90,7 @@ class Predictor:
     _vocabulary: tuple[str, ...]
     _link_posterior: LinkPosterior
     _corpus: Corpus  # the texts of the network as tokens
+    _vector_source: VectorSource | None = None  # of models that use vectors
 
     @property
     @abstractmethod
@@ -114,8 +116,11 @@ class Predictor:
         """Embed new texts; ``links`` (m, 2) number them after the vertices of the network."""
 
     @abstractmethod
-    def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
-        """Both sides, the text part of the cosine of the two codes, and the cosine."""
+    def _attribute(
+        self, a: TextReading, b: TextReading
+    ) -> tuple[Side, Side, dict[str, float], float]:
+        """Both sides, the parts of the cosine of the two codes that come from no link ("texts" and,
+        with vectors, their name), and the cosine."""
 
     # --- embeddings
 
@@ -336,15 +341,16 @@ class Predictor:
     def _explain(
         self, a: TextReading, b: TextReading, rows_a: VertexRows, rows_b: VertexRows
     ) -> Explanation:
-        source, target, text, cosine = self._attribute(a, b)
+        source, target, own, cosine = self._attribute(a, b)
         posterior = self._link_posterior
         parts = posterior.parts(rows_a, rows_b)
         weights, offset = posterior.kind(rows_a, rows_b)
         embedding = parts.pop("embedding", 0.0)
         # asinh(c / KNEE) in proportion to the parts of the cosine c; 1 / KNEE is the limit at 0
         rate = np.arcsinh(cosine / KNEE) / cosine if cosine else 1 / KNEE
-        from_texts = float(weights["embedding"] * rate * text)
-        parts = {"texts": from_texts, "links": embedding - from_texts} | parts
+        scale = float(weights["embedding"] * rate)
+        own = {name: scale * value for name, value in own.items()}
+        parts = own | {"links": embedding - sum(own.values())} | parts
         score = np.array([offset + sum(parts.values())])
         balanced, sparse = (float(self.probability(score, balanced=b)[0]) for b in (True, False))
         return Explanation(source, target, balanced, sparse, float(score[0]), parts)
@@ -357,6 +363,7 @@ class Predictor:
         edges: Iterable[tuple[int, Hashable]] | None = None,
         *,
         method: InductiveMethod | None = None,
+        vectors: Any | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The embedding of texts that are not vertices, (k, d), and its standard deviation.
 
@@ -366,8 +373,10 @@ class Predictor:
             known links, as (position in ``texts``, id of a vertex)
         method
             as in `add_vertices`
+        vectors
+            (k, columns) for a model that was fitted on given vectors
         """
-        corpus, links = self._encode(texts), self._text_links(texts, edges)
+        corpus, links = self._encode(texts, vectors), self._text_links(texts, edges)
         found = self._embed_new(corpus, links, method)
         return found.mean, standard_deviation(found)
 
@@ -387,9 +396,11 @@ class Predictor:
         new = np.array([text for text, _ in known], dtype=np.int64) + len(self.network_)
         return np.column_stack([new, ends])
 
-    def _encode(self, texts: Sequence[str]) -> Corpus:
+    def _encode(self, texts: Sequence[str], vectors: Any | None = None) -> Corpus:
         """New texts as tokens of the model's vocabulary."""
         self._check_fitted()
+        if vectors is not None and self._vector_source is None:
+            raise VHEError("the model was fitted without vectors; omit them")
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise VHEError("texts must be a list of strings")
         return Corpus.encode(texts, self.vocabulary_, max_words=self._config.max_words)

@@ -25,6 +25,7 @@ from vhe.storage import schema
 from vhe.storage.arrays import array_file, read_arrays
 from vhe.storage.folder import Content, Folder, json_bytes, open_folder, write_folder
 from vhe.storage.keys import decode_key, encode_key
+from vhe.text.encoder_identity import EncoderIdentity
 
 MODEL = "model"  # the kind of folder
 CONFIGS: dict[str, type[VHEConfig] | type[PairVHEConfig]] = {
@@ -42,6 +43,7 @@ class SavedModel:
     model : "graph" or "pair"
     arrays : by name; each table occurs once
     numbers : single numbers by name, such as the calibration
+    encoder : the text encoder whose vectors the model uses, if any
     """
 
     model: str
@@ -52,6 +54,7 @@ class SavedModel:
     numbers: dict[str, float]
     history: list[dict[str, float]]
     result: dict[str, Any]
+    encoder: EncoderIdentity | None = None
 
 
 def write_model(folder: Path, saved: SavedModel) -> None:
@@ -66,6 +69,7 @@ def write_model(folder: Path, saved: SavedModel) -> None:
             "edges": len(network.edges),
         },
         "numbers": saved.numbers,
+        "encoder": None if saved.encoder is None else saved.encoder.to_dict(),
     }
     try:  # what is saved can be loaded
         schema.check_config(about)
@@ -79,7 +83,9 @@ def write_model(folder: Path, saved: SavedModel) -> None:
     vertices = {"id": _keys(network.ids), "text": texts}
     if network.labels is not None:
         vertices["label"] = _keys(network.labels)
-    edges = {"source": network.edges[:, 0], "target": network.edges[:, 1]}
+    edges: dict[str, Any] = {"source": network.edges[:, 0], "target": network.edges[:, 1]}
+    if network.edge_weights is not None:
+        edges["weight"] = network.edge_weights
     write_folder(
         folder,
         {
@@ -122,6 +128,7 @@ def read_model(folder: Path) -> SavedModel:
                 numbers={name: float(value) for name, value in about["numbers"].items()},
                 history=history,
                 result=result,
+                encoder=about["encoder"] and EncoderIdentity.from_dict(about["encoder"]),
             )
     except VHEError as error:
         if str(folder) in str(error):
@@ -142,7 +149,7 @@ def incomplete(folder: Path, error: Exception) -> VHEError:
 
 def _network(files: Folder, about: dict[str, Any], n: int) -> TextNetwork:
     vertices = _table(files, "vertices.parquet", n, ("id", "text"), ("label",))
-    edges = _table(files, "edges.parquet", about["edges"], ("source", "target"))
+    edges = _table(files, "edges.parquet", about["edges"], ("source", "target"), ("weight",))
     texts = parquet_values(vertices["text"])
     if sum(map(len, texts)) > physical_memory():  # equal texts are stored once
         raise VHEError(f"{files.folder}: its texts are larger than the memory of this machine")
@@ -154,6 +161,7 @@ def _network(files: Folder, about: dict[str, Any], n: int) -> TextNetwork:
         _decoded(vertices["label"]) if labels else None,
         directed=about["directed"],
         name=about["name"],
+        edge_weights=edges["weight"].to_numpy() if "weight" in edges else None,
     )
 
 

@@ -68,6 +68,13 @@ CONFIG: dict[str, Check] = {
     "config": lambda value: isinstance(value, dict),
     "network": lambda value: isinstance(value, dict),
     "numbers": lambda value: isinstance(value, dict),
+    "encoder": optional(lambda value: isinstance(value, dict)),
+}
+ENCODER: dict[str, Check] = {
+    "name": text,
+    "revision": text,
+    "dimension": integer(1),
+    "probe": list_of(number(-LARGEST, LARGEST)),
 }
 NETWORK: dict[str, Check] = {
     "name": text,
@@ -105,15 +112,16 @@ NUMBERS: dict[str, dict[str, Check]] = {
         "link_strength": number(0.0),
         "text_knn_weight": number(0.0),
         "mean_log_length": number(0.0, 100.0),
+        "encoder_weight": share,
     },
     "pair": {"pi0": share},
 }
 
-# Tables: kind ("f" or "i"), shape, smallest and largest value. Sizes: n vertices, d dimensions, V
-# words; other letters are any size, the same one in every table.
+# Tables: kind ("f" or "i"), shape, smallest and largest value. Sizes: n vertices, m dimensions of
+# embeddings, V words; other letters are any size, the same one in every table.
 Table = tuple[str, tuple[str | int, ...], float, float]
 COMMON: dict[str, Table] = {
-    "mean": ("f", ("n", "d"), -LARGEST, LARGEST),
+    "mean": ("f", ("n", "m"), -LARGEST, LARGEST),
     "idf": ("f", ("V",), 0.0, LARGEST),
     "structure": ("f", ("n", "s"), -LARGEST, LARGEST),
     "structure_signs": ("f", ("s",), -1.0, 1.0),
@@ -125,15 +133,24 @@ TABLES: dict[str, dict[str, Table]] = {
     | {
         "words": ("f", ("V + 1", "d"), -LARGEST, LARGEST),
         "centre": ("f", ("d",), -LARGEST, LARGEST),
+        "vectors": ("f", ("n", "p"), -LARGEST, LARGEST),
         "variance": ("f", ("n",), 0.0, LARGEST),
         "precision": ("f", ("n",), 1e-9, LARGEST),
         "diagonal": ("f", ("n",), 1e-9, math.inf),
         "neighbours.pairs": ("i", ("k", 2), 0, math.inf),
         "neighbours.cosines": ("f", ("k",), -1.001, 1.001),
     },
-    "pair": COMMON | {"std": ("f", ("n", "d"), 0.0, LARGEST)},
+    "pair": COMMON | {"std": ("f", ("n", "m"), 0.0, LARGEST)},
 }
-SCALE: Table = ("f", ("n", "d"), -LARGEST, LARGEST)
+SCALE: Table = ("f", ("n", "m"), -LARGEST, LARGEST)
+VECTOR_CODES: dict[str, Table] = {  # of a graph model with vectors
+    "vector_codes.width": ("i", (), 1, math.inf),
+    "vector_codes.columns": ("i", ("c",), 0, math.inf),
+    "vector_codes.mean": ("f", ("c",), -math.inf, math.inf),
+    "vector_codes.scale": ("f", ("c",), 0.0, math.inf),
+    "vector_codes.components": ("f", ("c", "p"), -LARGEST, LARGEST),
+    "vector_codes.length": ("f", (), 0.0, LARGEST),
+}
 
 
 def parse_json(data: bytes | str) -> Any:
@@ -147,6 +164,8 @@ def check_config(about: Any) -> None:
     """Check config.json."""
     _check("config.json", about, CONFIG, exact=True)
     _check("config.json: network", about["network"], NETWORK, exact=True)
+    if about["encoder"] is not None:
+        _check("config.json: encoder", about["encoder"], ENCODER, exact=True)
     if about["model"] not in NUMBERS:
         raise SchemaError(f"config.json: model is {shown(about['model'])}, not graph or pair")
     link = {k: v for k, v in about["numbers"].items() if k.startswith("link.")}
@@ -186,10 +205,14 @@ def check_tables(
     model: str, arrays: Mapping[str, NDArray[Any]], words: int, dimensions: int
 ) -> None:
     """Check the tables of a model; `number_of_vertices` are those of ``offsets``."""
-    sizes = {"V": words, "V + 1": words + 1, "d": dimensions}
+    sizes = {"V": words, "V + 1": words + 1}
+    if model == "pair":
+        sizes["m"] = dimensions
     n = number_of_vertices(arrays)
     sizes |= {"n": n, "n + 1": n + 1}
     tables = dict(TABLES[model])
+    if model == "graph" and any(name.startswith("vector_codes.") for name in arrays):
+        tables |= VECTOR_CODES
     tables |= dict.fromkeys((name for name in arrays if name.startswith("scale.")), SCALE)
     for name, (kind, shape, low, high) in tables.items():
         if name not in arrays:
@@ -207,6 +230,13 @@ def check_tables(
             raise SchemaError(f"weights.safetensors: unknown table {shown(name)}")
         _check_table(name, arrays[name], "f", -LARGEST_WEIGHT, LARGEST_WEIGHT)
     _check_agreement(arrays, n, words)
+    if model == "graph":
+        d, p = arrays["words"].shape[1], arrays["vectors"].shape[1]
+        given = "vector_codes.width" in arrays
+        if d not in (dimensions, 0 if p else dimensions) or arrays["mean"].shape[1] != d + p:
+            raise SchemaError(f"weights.safetensors: words has {d} columns, vectors {p}")
+        if given != bool(p):
+            raise SchemaError("weights.safetensors: vectors does not match vector_codes")
 
 
 def number_of_vertices(arrays: Mapping[str, NDArray[Any]]) -> int:

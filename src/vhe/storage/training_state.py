@@ -118,10 +118,16 @@ def seed_of(folder: Path) -> int:
         return int(_read(opened)[0]["seed"])
 
 
-def network_digest(corpus: Corpus, links: NDArray[np.int64], validation: NDArray[np.int64]) -> str:
-    """Return a checksum of the texts, the training links and the validation links."""
+def network_digest(
+    corpus: Corpus,
+    links: NDArray[np.int64],
+    validation: NDArray[np.int64],
+    *others: NDArray[Any] | None,
+) -> str:
+    """Return a checksum of the texts, the training and validation links and other arrays."""
     digest = hashlib.sha256()
-    for part in (corpus.offsets, corpus.tokens, links, validation):
+    present = [part for part in others if part is not None]
+    for part in (corpus.offsets, corpus.tokens, links, validation, *present):
         digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
 

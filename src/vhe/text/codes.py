@@ -42,6 +42,7 @@ class TextCodes:
     def __init__(self, corpus: Corpus, device: torch.device | None = None) -> None:
         self.corpus = corpus
         self.empty = corpus.lengths == 0  # (n,)
+        self.without_code = self.empty  # vertices that have nothing of their own
         self.device = device or torch.device("cpu")
 
     def __len__(self) -> int:
@@ -111,6 +112,48 @@ class TextCodes:
     @cached_property
     def _columns(self) -> Tensor:
         return csr_tensor(self.counts.T.tocsr(), self.device)
+
+
+class JointCodes(TextCodes):
+    """Text codes joined with fixed codes of vectors (`vhe.text.vector_codes`).
+
+    Parameters
+    ----------
+    vectors : (n, p)
+    weight : share of the vectors in the squared length
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        vectors: NDArray[np.float32],
+        weight: float,
+        device: torch.device | None = None,
+    ) -> None:
+        super().__init__(corpus, device)
+        self._text_share = (1 - weight) ** 0.5
+        self._vectors = torch.from_numpy(vectors).to(self.device) * weight**0.5
+        self.without_code = self.empty & ~vectors.any(axis=1)
+
+    def __call__(self, words: Tensor) -> Tensor:
+        """Codes (n, d + p) for word vectors (1 + V, d)."""
+        return torch.cat([self._text_share * super().__call__(words), self._vectors], dim=1)
+
+    @torch.no_grad()
+    def table(
+        self, words: Tensor, progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Codes (n, d + p) and the centre (d,) of the text codes."""
+        text, centre = super().table(words, progress)
+        table = new_table(len(self), text.shape[1] + self._vectors.shape[1])
+        table[:, : text.shape[1]] = self._text_share * text
+        table[:, text.shape[1] :] = self._vectors.cpu().numpy()
+        return table, centre
+
+    def rows(self, texts: NDArray[np.int64], words: Tensor, centre: Tensor) -> Tensor:
+        """Codes (k, d + p) of some texts, given the centre of the text codes."""
+        own = self._vectors[torch.from_numpy(texts).to(self.device)]
+        return torch.cat([self._text_share * super().rows(texts, words, centre), own], dim=1)
 
 
 def _counts(corpus: Corpus) -> sparse.csr_array:

@@ -7,15 +7,13 @@ neither loads it nor needs it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from time import monotonic
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,69 +23,15 @@ from vhe.errors import VHEError
 from vhe.runtime.arrays import unit_rows
 from vhe.runtime.checks import is_integer
 from vhe.runtime.files import cache_folder
-from vhe.runtime.messages import shortened, shown
+from vhe.runtime.messages import shown
+from vhe.text.encoder_identity import PROBE, PROBE_VALUES, EncoderIdentity
+from vhe.text.sentence_model import SentenceModel
 from vhe.text.vector_cache import VectorCache, text_digests
 
 Encode = Callable[[list[str]], Any]  # k texts to an array (k, dimension)
 
 CHUNK = 16_384  # texts that are looked up, sorted by length and encoded at a time
 SECONDS_BETWEEN_WRITES = 1.0  # an interrupted encoding loses no more than this
-MODEL_FILES = ("modules.json", "config.json")  # one of them is in every model
-PROBE = "Each vertex of the network carries a text, and linked vertices have similar texts."
-PROBE_VALUES = 16
-PROBE_TOLERANCE = 0.05  # devices and half precision differ by less, other models by more
-
-
-@dataclass(frozen=True)
-class EncoderIdentity:
-    """What tells whether an encoder is the one that a model was fitted with.
-
-    Attributes
-    ----------
-    name : name or folder of the model, or name of the function
-    revision : commit of a downloaded model, "sha256:" and a digest of the files of a folder, or
-        empty for a function
-    dimension : of the vectors
-    probe : first components of the vector of `PROBE`, scaled to the length √dimension; they
-        identify a model as a hash would, but allow for the rounding of another device
-    """
-
-    name: str
-    revision: str
-    dimension: int
-    probe: tuple[float, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the identity as values that JSON can store."""
-        return asdict(self) | {"probe": list(self.probe)}
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """Restore an identity."""
-        try:
-            name, revision = stored["name"], stored["revision"]
-            probe = tuple(map(float, stored["probe"]))
-            if isinstance(name, str) and isinstance(revision, str) and np.isfinite(probe).all():
-                return cls(name, revision, int(stored["dimension"]), probe)
-        except (LookupError, TypeError, ValueError):
-            pass
-        raise VHEError("the description of the encoder is damaged; fit the model again.")
-
-    def check(self, given: EncoderIdentity) -> None:
-        """Raise `VHEError` unless the encoder `given` has the same vectors as this one.
-
-        The vector of `PROBE` decides: a model may have been moved or downloaded again.
-        """
-        difference = ""
-        if given.dimension != self.dimension:
-            difference = f"has {given.dimension} dimensions instead of {self.dimension}"
-        elif not np.allclose(given.probe, self.probe, rtol=0, atol=PROBE_TOLERANCE):
-            difference = "encodes the same text differently"
-        if difference:
-            raise VHEError(
-                f"the model was fitted with the encoder {shown(self.name)}, but "
-                f"{shown(given.name)} {difference}; use the encoder of the fit, or fit again."
-            )
 
 
 class TextEncoder:
@@ -132,22 +76,18 @@ class TextEncoder:
     ) -> None:
         if not (is_integer(batch) and batch >= 1):
             raise VHEError(f"the encoder batch is {batch!r}; it must be an integer of at least 1.")
-        self.device, self.batch, self.download = device, int(batch), download
-        self._function: Encode | None = None
-        self._folder: Path | None = None
-        self._given_revision = revision
+        self.device, self.batch = device, int(batch)
+        self._model: SentenceModel | None = None
+        self._function: Encode
         if isinstance(encoder, str | PathLike):
-            self.name = os.fspath(encoder)
-            path = Path(self.name).expanduser()
-            if path.is_dir():
-                if not any((path / file).is_file() for file in MODEL_FILES):
-                    raise VHEError(
-                        f"the encoder folder {self.name} has neither {' nor '.join(MODEL_FILES)}; "
-                        "give the folder of a sentence-transformers model."
-                    )
-                self._folder, self.name = path, str(path.resolve())
-            elif isinstance(encoder, PathLike) or self.name.startswith((".", "~", os.sep)):
-                raise VHEError(f"the encoder folder {self.name} does not exist; check the path.")
+            self._model = SentenceModel(
+                os.fspath(encoder),
+                is_path=isinstance(encoder, PathLike),
+                revision=revision,
+                device=device,
+                download=download,
+            )
+            self._function, self.name = self._model.encode, self._model.name
         elif callable(encoder):
             # a loaded SentenceTransformer can be called, too, but with tokens
             self._function = getattr(encoder, "encode", encoder)
@@ -161,18 +101,10 @@ class TextEncoder:
             )
         self._caches = cache
 
-    @cached_property
+    @property
     def revision(self) -> str:
         """Commit, or digest of the files, of a model; empty for a function."""
-        if self._function is not None:
-            return ""
-        if self._folder is not None:
-            return f"sha256:{_folder_digest(self._folder)}"
-        commit = self._commit()
-        if commit is None:
-            _ = self._model  # downloads it
-            commit = self._commit()
-        return commit or self._given_revision or "main"
+        return "" if self._model is None else self._model.revision
 
     @cached_property
     def identity(self) -> EncoderIdentity:
@@ -281,9 +213,8 @@ class TextEncoder:
     def _cache(self) -> VectorCache | None:
         if not self._caches:
             return None
-        # a folder may be moved: its files alone identify it
-        model = self.revision if self._folder else f"{self.name}@{self.revision}"
-        return VectorCache(cache_folder() / "encoders", model)
+        key = f"{self.name}@" if self._model is None else self._model.cache_key
+        return VectorCache(cache_folder() / "encoders", key)
 
     def _call(self, texts: list[str]) -> Vectors:
         """Encode texts: (k, dimension)."""
@@ -292,7 +223,7 @@ class TextEncoder:
         # an unpaired surrogate is not part of any word, and tokenizers refuse it
         texts = [text.encode(errors="replace").decode() for text in texts]
         try:
-            output = (self._function or self._encode_by_model)(texts)
+            output = self._function(texts)
         except OutOfMemoryError:
             raise VHEError(
                 f"the encoder {shown(self.name)} ran out of memory with {len(texts)} texts at a "
@@ -318,82 +249,6 @@ class TextEncoder:
                 f"{shown(texts[row])}."
             )
         return vectors
-
-    def _encode_by_model(self, texts: list[str]) -> Any:
-        return self._model.encode(texts, batch_size=len(texts), show_progress_bar=False)
-
-    # --- sentence-transformers
-
-    @cached_property
-    def _model(self) -> Any:
-        """The loaded SentenceTransformer."""
-        from vhe.runtime.device import find_device
-
-        device = str(find_device(self.device))
-        try:
-            from sentence_transformers import SentenceTransformer
-            from transformers.utils import logging
-        except ImportError:
-            raise self._not_installed() from None
-        bars = logging.is_progress_bar_enabled()
-        logging.disable_progress_bar()
-        try:
-            if self._folder is not None:
-                return SentenceTransformer(str(self._folder), device=device, local_files_only=True)
-            return SentenceTransformer(
-                self._repository,
-                device=device,
-                revision=self._commit() or self._given_revision,
-                local_files_only=not self.download,
-            )
-        except Exception as error:  # of several libraries, for damaged files of any kind
-            raise self._not_loaded(error) from error
-        finally:
-            if bars:
-                logging.enable_progress_bar()
-
-    @property
-    def _repository(self) -> str:
-        return self.name if "/" in self.name else f"sentence-transformers/{self.name}"
-
-    def _commit(self) -> str | None:
-        """The commit of the downloaded model; None if it is not downloaded."""
-        try:
-            from huggingface_hub import try_to_load_from_cache
-            from huggingface_hub.errors import HFValidationError
-        except ImportError:
-            raise self._not_installed() from None
-        for file in MODEL_FILES:
-            try:
-                path = try_to_load_from_cache(self._repository, file, revision=self._given_revision)
-            except HFValidationError:
-                return None  # not the name of a repository
-            if isinstance(path, str):
-                return Path(path).parent.name
-        return None
-
-    def _not_installed(self) -> VHEError:
-        return VHEError(
-            f"the encoder {shown(self.name)} needs sentence-transformers; install vhe[encoders]."
-        )
-
-    def _not_loaded(self, error: Exception) -> VHEError:
-        reason = shortened(str(error).strip().split("\n")[0] or type(error).__name__, 120)
-        reason = reason.rstrip(".")
-        if self._folder is not None:
-            return VHEError(
-                f"{self.name} cannot be loaded as a sentence-transformers model ({reason}); give "
-                "the folder of another one, or its name."
-            )
-        if not self.download:
-            return VHEError(
-                f"the encoder {shown(self.name)} is not downloaded; download it by "
-                f"'hf download {self._repository}', or give a folder that contains it."
-            )
-        return VHEError(
-            f"the encoder {shown(self.name)} cannot be downloaded ({reason}); check its name and "
-            "the network connection, or give a folder that contains it."
-        )
 
 
 def matching_encoder(
@@ -427,23 +282,3 @@ def matching_encoder(
         found = TextEncoder(identity.name, revision=identity.revision, **options)
     identity.check(found.identity)
     return found
-
-
-def _folder_digest(folder: Path) -> str:
-    """Digest of the names and contents of the files of a model, without its documentation."""
-    total = hashlib.sha256()
-    try:
-        files = [
-            Path(place, name)
-            for place, _, names in os.walk(folder, followlinks=True)
-            for name in names
-        ]
-        for path in sorted(files):
-            relative = path.relative_to(folder)
-            if path.suffix != ".md" and not any(part.startswith(".") for part in relative.parts):
-                with path.open("rb") as file:
-                    content = hashlib.file_digest(file, "sha256").digest()
-                total.update(hashlib.sha256(relative.as_posix().encode()).digest() + content)
-    except OSError as error:
-        raise VHEError(f"{folder} cannot be read: {error.strerror or error}.") from error
-    return total.hexdigest()

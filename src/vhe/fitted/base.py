@@ -1,14 +1,10 @@
-"""Fitted models: what is saved, loaded, asked and extended. Nothing here trains, nor imports torch.
-
-`vhe.estimators` adds training. A command that only asks a saved graph model opens it with
-`open_model`, which takes a fraction of a second.
-"""
+"""What fitted models of both kinds have in common: new vertices, saving, loading."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -21,9 +17,6 @@ from vhe.data.checks import edge_indices
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
-from vhe.graph import attribution, inductive
-from vhe.graph.model import GraphModel, TextNeighbours
-from vhe.predict.explain import Side, make_side
 from vhe.predict.link_posterior import LinkPosterior
 from vhe.predict.pair_features import (
     GROUPS,
@@ -44,8 +37,12 @@ from vhe.predict.predictor import (
     new_vertices,
 )
 from vhe.runtime.arrays import unit_rows
-from vhe.storage.model_folder import SavedModel, incomplete, read_model, write_model
+from vhe.storage.model_folder import SavedModel, incomplete, write_model
 from vhe.text.lsa import tfidf_rows
+from vhe.text.vector_codes import VectorCodes
+from vhe.text.vertex_vectors import VectorSource, aligned
+
+TRANSFORM = "vector_codes."  # arrays of the transformation of vectors in a model folder
 
 Arrays = dict[str, NDArray[Any]]
 Model = TypeVar("Model", bound="FittedModel")
@@ -72,6 +69,7 @@ class FittedModel(Predictor):
         labels: Mapping[Hashable, Hashable | None] | None = None,
         *,
         method: InductiveMethod | None = None,
+        vectors: Any | None = None,
     ) -> Self:
         """Add vertices that were not part of the fit; everything learned stays as it is.
 
@@ -89,6 +87,9 @@ class FittedModel(Predictor):
             for `PairVHE`: "paper" maximises the ELBO over the structure embedding h*, "fast"
             averages those of linked vertices and nearest texts. `VHE` has "fast" only: the
             posterior given all other codes. Default: "fast"
+        vectors
+            for a model that was fitted on given vectors: those of the new vertices, by id or as an
+            array in their order
         """
         self._check_fitted()
         network = self.network_
@@ -119,13 +120,13 @@ class FittedModel(Predictor):
             name=network.name,
             notes=network.notes,
         )
-        corpus = self._encode(list(texts.values()))
+        corpus = self._encode(list(texts.values()), aligned(vectors, list(texts)))
         links = grown.links[(grown.links >= len(network)).any(axis=1)]
         found = self._embed_new(corpus, links, method)
         scales = self._new_scales(corpus, links, found.mean)
         factors, signs = self._structure
         added = self._new_rows(corpus, links, scales).structure
-        self._extend(found, scales)
+        self._extend(corpus, found, scales)
         self._structure = np.concatenate([factors, added]), signs
         self.network_, self._corpus = grown, self._corpus.joined(corpus)
         self.__dict__.pop("_rows", None)
@@ -199,7 +200,7 @@ class FittedModel(Predictor):
         return None if end.vertex is None else self.network_.ids[end.vertex]
 
     @abstractmethod
-    def _extend(self, found: Any, scales: dict[str, Rows]) -> None:
+    def _extend(self, texts: Corpus, found: Any, scales: dict[str, Rows]) -> None:
         """Append new vertices to the model, ``embedding_``, ``embedding_std_`` and the scales."""
 
     @abstractmethod
@@ -221,6 +222,7 @@ class FittedModel(Predictor):
             numbers=numbers | self._link_numbers(),
             history=self.history_,
             result=self.result_,
+            encoder=None if self._vector_source is None else self._vector_source.identity,
         )
         write_model(Path(folder), saved)
 
@@ -286,8 +288,9 @@ class FittedModel(Predictor):
         loaded._vocabulary = saved.vocabulary
         loaded._load_link_posterior(saved.arrays, numbers)
         loaded.history_, loaded.result_ = saved.history, saved.result
+        loaded._load_vectors(saved)
         loaded._load_state(saved.arrays, numbers)
-        n, d = len(saved.network), saved.config.latent_dim
+        n, d = len(saved.network), loaded._embedding_dim
         shapes = (
             loaded.embedding_.shape == (n, d)
             and loaded.embedding_std_.shape in ((n, 1), (n, d))
@@ -297,114 +300,24 @@ class FittedModel(Predictor):
             raise ValueError("the embedding does not match the network")
         return loaded
 
+    @property
+    def _embedding_dim(self) -> int:
+        return int(self._config.latent_dim)
+
+    def _load_vectors(self, saved: SavedModel) -> None:
+        own = [name for name in saved.arrays if name.startswith(TRANSFORM)]
+        if own:
+            arrays = {name.removeprefix(TRANSFORM): saved.arrays.pop(name) for name in own}
+            self._vector_source = VectorSource(VectorCodes.from_arrays(arrays), saved.encoder)
+        elif saved.encoder is not None:
+            raise ValueError("the transformation of the vectors of the encoder is missing")
+
     @abstractmethod
     def _state(self) -> tuple[Arrays, dict[str, float]]:
         """The tensors and numbers that make up the model."""
 
     @abstractmethod
     def _load_state(self, arrays: Arrays, numbers: dict[str, float]) -> None: ...
-
-
-class FittedGraph(FittedModel):
-    """A fitted graph model."""
-
-    model_name = "graph"
-    verbose = False
-    _graph: GraphModel
-
-    def _use(self, model: GraphModel) -> None:
-        self._graph = model
-        self.embedding_ = model.mean
-        self.embedding_std_ = np.sqrt(model.variance)[:, None]
-        self.__dict__.pop("_directions", None)
-
-    @cached_property
-    def _directions(self) -> NDArray[np.float32]:
-        return inductive.text_directions(self._graph, self._corpus)
-
-    def _embed_new(
-        self, texts: Corpus, links: NDArray[np.int64], method: InductiveMethod | None
-    ) -> inductive.InductiveEmbedding:
-        if method not in (None, "fast"):
-            raise VHEError(
-                f"VHE embeds new vertices in closed form: use method 'fast', not {method!r}"
-            )
-        degrees = self.network_.degrees
-        return inductive.embed_new(self._graph, self._directions, degrees, texts, links)
-
-    def _new_scales(self, texts: Corpus, links: NDArray[np.int64], mean: Rows) -> dict[str, Rows]:
-        degrees, scales = self.network_.degrees, {"embedding": mean}
-        for name, rows in self._scales.items():
-            model = replace(self._graph, mean=rows, link_strength=LINK_STRENGTHS[name])
-            found = inductive.embed_new(
-                model, self._directions, degrees, texts, links, text_knn_weight=0.0
-            )
-            scales[name] = found.mean
-        return scales
-
-    def _extend(self, found: inductive.InductiveEmbedding, scales: dict[str, Rows]) -> None:
-        self._use(inductive.extended(self._graph, found))
-        self._scales = {
-            name: np.concatenate([table, scales[name]]) for name, table in self._scales.items()
-        }
-
-    def _keep(self, kept: NDArray[np.int64]) -> None:
-        self._use(inductive.reduced(self._graph, kept))
-
-    def _attribute(self, a: TextReading, b: TextReading) -> tuple[Side, Side, float, float]:
-        graph, codes, shares = self._graph, [], []
-        for end in (a, b):
-            if end.vertex is not None:
-                codes.append(graph.mean[end.vertex])
-                shares.append(float(graph.own_share[end.vertex]))
-            else:
-                new = self._embed_new(self._encode([end.text]), np.zeros((0, 2), np.int64), None)
-                codes.append(new.mean[0])
-                shares.append(float(new.precision[0] / new.diagonal[0]))
-        found = attribution.attribute(
-            graph.words,
-            graph.centre,
-            (a.tokens, b.tokens),
-            (codes[0], codes[1]),
-            (shares[0], shares[1]),
-        )
-        vocabulary = frozenset(self.vocabulary_)
-        return (
-            make_side(self._id(a), a.text, vocabulary, found.source),
-            make_side(self._id(b), b.text, vocabulary, found.target),
-            found.text_score,
-            cosine(codes[0], codes[1]),
-        )
-
-    def _state(self) -> tuple[Arrays, dict[str, float]]:
-        graph = self._graph
-        names = ("words", "centre", "mean", "variance", "precision", "diagonal")
-        arrays = {name: getattr(graph, name) for name in names}
-        arrays |= {f"neighbours.{k}": v for k, v in vars(graph.neighbours).items()}
-        numbers = ("link_strength", "text_knn_weight", "mean_log_length")
-        return arrays, {name: getattr(graph, name) for name in numbers}
-
-    def _load_state(self, arrays: Arrays, numbers: dict[str, float]) -> None:
-        neighbours = TextNeighbours(
-            *(arrays.pop(f"neighbours.{f.name}") for f in fields(TextNeighbours))
-        )
-        graph = GraphModel(**arrays, **numbers, neighbours=neighbours)  # type: ignore[arg-type]
-        n, d = graph.mean.shape
-        consistent = (
-            graph.words.shape == (len(self.vocabulary_) + 1, d)
-            and graph.centre.shape == (d,)
-            and graph.variance.shape == graph.precision.shape == graph.diagonal.shape == (n,)
-            and neighbours.pairs.shape == (len(neighbours.cosines), 2)
-        )
-        if not consistent:
-            raise ValueError("the tables do not match each other")
-        self._use(graph)
-
-
-def open_model(folder: str | Path) -> FittedGraph | None:
-    """Open the model folder of a graph model for questions; None for a pair model."""
-    saved = read_model(Path(folder))
-    return checked(FittedGraph, saved, Path(folder)) if saved.model == "graph" else None
 
 
 def checked(cls: type[Model], saved: SavedModel, folder: Path) -> Model:

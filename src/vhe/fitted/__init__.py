@@ -1,0 +1,10 @@
+"""Fitted models: what is saved, loaded, asked and extended. Nothing here trains, nor imports torch.
+
+`vhe.estimators` adds training. A command that only asks a saved graph model opens it with
+`open_model`, which takes a fraction of a second.
+"""
+
+from vhe.fitted.base import Arrays, FittedModel, checked, cosine
+from vhe.fitted.graph import FittedGraph, open_model
+
+__all__ = ["Arrays", "FittedGraph", "FittedModel", "checked", "cosine", "open_model"]

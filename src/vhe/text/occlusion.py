@@ -1,0 +1,48 @@
+"""Which words an encoder reads: the change of a text's vector without them (occlusion)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vhe.data.attributes import Vectors
+from vhe.data.text import original_spelling
+
+SPANS = 12  # a text is encoded again at most so often, without some neighbouring words each time
+
+
+def occlusion_effects(
+    texts: tuple[str, str],
+    encode: Callable[[list[str]], Vectors],
+    effect: Callable[[int, Vectors], NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What each word of two texts adds, as the loss without it: (W_a,) and (W_b,).
+
+    A text of up to `SPANS` words is encoded without each of its words in turn, a longer one without
+    runs of neighbouring words, which share the effect of their run. All variants of both texts are
+    encoded at once.
+
+    Parameters
+    ----------
+    encode : codes (k, p) of texts
+    effect : of codes (k, p) of variants of text 0 or 1 on the score: (k,)
+    """
+    variants, spans = [], []
+    for text in texts:
+        words = original_spelling(text)
+        edges = np.linspace(0, len(words), min(SPANS, len(words)) + 1).round().astype(int)
+        own = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+        variants.append([text, *(" ".join(words[:a] + words[b:]) for a, b in own)])
+        spans.append((own, len(words)))
+    codes = encode([variant for own in variants for variant in own])
+    effects, start = [], 0
+    for number, (own, length) in enumerate(spans):
+        found = effect(number, codes[start : start + len(own) + 1])
+        start += len(own) + 1
+        lost = np.zeros(length)
+        for (a, b), without in zip(own, found[1:], strict=True):
+            lost[a:b] = (found[0] - without) / (b - a)
+        effects.append(lost)
+    return effects[0], effects[1]
