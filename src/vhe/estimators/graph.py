@@ -335,7 +335,7 @@ class VHE(FittedGraph, Estimator):
         changed = isolated.mean, 1 / isolated.diagonal, isolated.diagonal
         for name, values in zip(("mean", "variance", "diagonal"), changed, strict=True):
             arrays[name][isolated.vertices] = values
-        numbers = {
+        numbers: dict[str, Any] = {
             "encoder_weight": self._choice.weight,
             "mean_log_length": mean_log_length(self._lengths),
         }
