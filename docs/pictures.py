@@ -63,16 +63,15 @@ def draw_explorer(model: vhe.VHE) -> None:
     thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
     thread.start()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    with sync_playwright() as play, tempfile.TemporaryDirectory() as folder:
+    with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": WIDTH, "height": 860}, reduced_motion="reduce")
         page.set_default_timeout(300_000)
         page.goto(f"http://127.0.0.1:{bound.getsockname()[1]}/")
         page.locator("#suggestions li > button").first.click()
         page.wait_for_selector("#pair article")
-        page.screenshot(path=Path(folder) / "page.png")
+        page.screenshot(path=IMAGES / "explorer.png")
         browser.close()
-        small_png(Path(folder) / "page.png", IMAGES / "explorer.png")
     running.should_exit = True
     thread.join()
     service.close()

@@ -72,7 +72,7 @@ class Client(threading.Thread):
         self.decided: dict[tuple[str, str], str] = {}
 
     def run(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             for k in range(10_000):
                 self.write(connection, f"{self.prefix}-{k}")
@@ -147,7 +147,7 @@ def torture(base: Path, count: int, seed: int) -> dict[str, object]:
         clients = [Client(port, f"{run}-{k}", draw.randrange(2**31)) for k in range(CLIENTS)]
         for client in clients:
             client.start()
-        while not any(client.present for client in clients):
+        while not any(c.present for c in clients) and any(c.is_alive() for c in clients):
             time.sleep(0.01)
         time.sleep(draw.uniform(0, SECONDS))
         os.kill(child, signal.SIGKILL)

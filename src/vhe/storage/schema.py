@@ -168,7 +168,7 @@ def check_config(about: Any) -> None:
         _check("config.json: encoder", about["encoder"], ENCODER, exact=True)
     if about["model"] not in NUMBERS:
         raise SchemaError(f"config.json: model is {shown(about['model'])}, not graph or pair")
-    link = {k: v for k, v in about["numbers"].items() if k.startswith("link.")}
+    link = [k for k in about["numbers"] if k.startswith(("link.", "isolated."))]
     weight = number(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
     required = NUMBERS[about["model"]] | dict.fromkeys(("link.embedding", "link.offset"), weight)
     required |= dict.fromkeys(link, weight)
