@@ -119,9 +119,9 @@ def test_an_explanation_as_json_and_as_html() -> None:
     assert document["text_share"] == pytest.approx(0.75)
     assert document["parts"] == parts
     assert list(document["parts"]) == list(parts)
-    names = ("probability", "network_probability", "score", "text_score", "structure_score")
+    names = ("probability", "balanced_probability", "score", "text_score", "structure_score")
     figures = [document[name] for name in (*names, "offset")]
-    assert figures == pytest.approx([0.9, 0.2, 0.3, 0.6, 0.2, -0.5])
+    assert figures == pytest.approx([0.2, 0.9, 0.3, 0.6, 0.2, -0.5])
     page = found.to_html()
     reader = Reader()
     reader.feed(page)

@@ -47,7 +47,7 @@ def test_vertex_text_links_and_uncertainty(explorer: Explorer, fitted: VHE) -> N
 def test_pair_equals_the_explanation_of_the_model(explorer: Explorer, fitted: VHE) -> None:
     pair = explorer.pair(0, 5)
     expected = fitted.explain("v0", "v5")
-    assert pair["network_probability"] == expected.network_probability
+    assert pair["balanced_probability"] == expected.balanced_probability
     assert pair["text_share"] + pair["structure_share"] == pytest.approx(1)
     assert pair["parts"] == expected.parts
     assert pair["score"] == expected.score

@@ -62,8 +62,8 @@ def _print(explanation: Explanation, texts: Sequence[str], html: Path | None) ->
     output = console()
     coloured = output.is_terminal and not output.no_color
     output.print(
-        f"probability {explanation.probability:.3f} in a balanced sample, "
-        f"{explanation.network_probability:.3f} in this network",
+        f"probability {explanation.probability:.3f} in this network, "
+        f"{explanation.balanced_probability:.3f} in a balanced sample",
         f"score {explanation.score:.3f}: {explanation.shares_in_words}",
         sep="\n",
     )

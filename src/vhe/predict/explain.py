@@ -65,8 +65,8 @@ class Explanation:
 
     Attributes
     ----------
-    probability : of a link in a balanced sample
-    network_probability : of a link in a network as sparse as this one, as suggestions show it
+    balanced_probability : of a link in a balanced sample
+    probability : of a link in a network as sparse as this one, as suggestions show it
     score : log odds of a link in a balanced sample; exactly ``offset`` plus the sum of ``parts``
     parts : what the score consists of, by name: "texts" and "links", the shares of both in the
         cosine of the embeddings, "encoder" or "vectors" for encoded or given vectors, and the other
@@ -77,8 +77,8 @@ class Explanation:
 
     source: Side
     target: Side
+    balanced_probability: float
     probability: float
-    network_probability: float
     score: float
     parts: dict[str, float]
 
@@ -116,7 +116,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as a JSON document."""
-        names = ["probability", "network_probability", "score", "text_score", "structure_score"]
+        names = ["probability", "balanced_probability", "score", "text_score", "structure_score"]
         names += ["text_share", "structure_share", "shares", "parts", "offset"]
         sides = {"source": self.source.to_dict(), "target": self.target.to_dict()}
         return sides | {name: getattr(self, name) for name in names}
@@ -127,7 +127,7 @@ class Explanation:
         return _PAGE.format(
             title=escape(f"{self.source.id} and {self.target.id}"),
             probability=f"{self.probability:.3f}",
-            network=f"{self.network_probability:.3f}",
+            balanced=f"{self.balanced_probability:.3f}",
             score=f"{self.score:.3f}",
             shares=self.shares_in_words,
             text=f"{100 * self.text_share:.0f}",
@@ -155,7 +155,7 @@ mark {{ color: inherit; border-radius: .2rem; padding: 0 .1rem; }}
 mark {{ background: rgb(217 119 6 / var(--weight)); }}
 </style>
 <h1>{title}</h1>
-<p>Probability of a link: {probability} in a balanced sample, {network} in this network.
+<p>Probability of a link: {probability} in this network, {balanced} in a balanced sample.
 Score {score}: {shares}.</p>
 <div class="bar" aria-hidden="true"><i style="width: {text}%"></i><b></b></div>
 {sides}</html>

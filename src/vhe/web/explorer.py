@@ -236,7 +236,7 @@ class Explorer:
             "target": self._side(target, found.target.words),
             "linked": bool(np.isin(target, self._links[source])),
             "probability": float(found.probability),
-            "network_probability": float(found.network_probability),
+            "balanced_probability": float(found.balanced_probability),
             "text_share": float(found.text_share),
             "structure_share": float(found.structure_share),
             "score": float(found.score),

@@ -122,12 +122,11 @@ class Side(Entry):
 
 
 class PairExplanation(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
     source: Side
     target: Side
     linked: bool
-    probability: float
+    probability: float = Field(description="of a link in the network, at its density")
+    balanced_probability: float = Field(description="of a link in a balanced sample")
     text_share: float
     structure_share: float
     score: float

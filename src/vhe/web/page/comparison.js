@@ -24,7 +24,7 @@ const openComparison = (data, page, { toolbar, rowOf }) => {
 
   const contents = (i, j, found) => [
     element("header", {},
-      element("span", {}, found.linked ? "linked, probability " : "probability of a link ", element("strong", { textContent: percent(found.network_probability) })),
+      element("span", {}, found.linked ? "linked, probability " : "probability of a link ", element("strong", { textContent: percent(found.probability) })),
       element("span", { className: "split" }, `text ${percent(found.text_share)}`,
         meter(found.text_share), `structure ${percent(found.structure_share)}`),
       element("ul", { className: "parts", ariaLabel: "Contributions to the log odds of a link" },
