@@ -1,5 +1,6 @@
 """Every example is short, runs unchanged and prints its result."""
 
+import json
 import re
 import runpy
 from collections.abc import Iterator
@@ -46,3 +47,17 @@ def test_an_example_runs(
     assert len(program.read_text().splitlines()) < 100
     runpy.run_path(str(program), run_name="__main__")
     assert re.search(OUTPUT[name], capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_tour_runs_and_shows_its_outputs(quick: pytest.MonkeyPatch) -> None:
+    """The cells run on a part of the network; the notebook has the outputs of a whole run."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    cells = json.loads((EXAMPLES / "tour.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] for cell in code)
+    assert all(out["output_type"] != "error" for cell in code for out in cell["outputs"])
+    whole = vhe.load("seealso")
+    part = whole.subnetwork([i for i, n in enumerate(whole.ids) if n.startswith("scipy.s")])
+    quick.setattr(vhe, "load", lambda name: part)
+    exec("\n".join("".join(cell["source"]) for cell in code), {"__name__": "__main__"})
