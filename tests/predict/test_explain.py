@@ -127,7 +127,7 @@ def test_an_explanation_as_json_and_as_html() -> None:
     reader.feed(page)
     assert "a<b" in reader.data
     assert "<a>" in reader.data
-    assert any("75 % from the texts, 25 % from the structure" in part for part in reader.data)
+    assert any("75 % from the words, 25 % from the links" in part for part in reader.data)
     assert reader.tags.count("mark") == 3
     assert not {"script", "link", "img"} & set(reader.tags)  # the page is self-contained
     assert "http" not in page
