@@ -194,7 +194,7 @@ def test_explain(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     shown = printed(capsys, "explain", model, "100", "104", "--html", str(page))
     assert "Cats purr on warm sofas" in shown
     assert "% from the words" in shown
-    assert "texts" in shown.split("structure")[1]  # the parts of the score
+    assert "texts" in shown.split("from the links")[1]  # the parts of the score
     assert "links" in shown
     assert str(page) in shown.replace("\n", "")
     assert "\x1b" not in shown
