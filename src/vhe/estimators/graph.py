@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from vhe.data.text import PADDING
 from vhe.errors import VHEError
 from vhe.estimators.base import Estimator, MaskedScales, Preparation
 from vhe.fitted import FittedGraph
-from vhe.graph.blocks import Blocks
+from vhe.graph.blocks import WHOLE_GRAPH, Blocks
 from vhe.graph.isolated import (
     isolated_couplings,
     isolated_posterior,
@@ -178,6 +179,10 @@ class VHE(FittedGraph, Estimator):
                 loop.resume(*resumed)
             state = loop.run()
         self._words = trainer.words.detach()
+        if len(corpus) > WHOLE_GRAPH:  # what the link posterior reads; smaller ones are masked
+            self._blocks.use(self._words)
+            for name, own in self._priors(prepared, self._feature_names()).items():
+                self._blocks.table(name, own)
         return state
 
     def _vertex_vectors(self, network: TextNetwork, seed: int) -> tuple[VectorSource, Rows] | None:
@@ -277,12 +282,18 @@ class VHE(FittedGraph, Estimator):
         )
         return columns_within(size, parse_bytes(limit) if isinstance(limit, str) else limit)
 
+    def _priors(self, prepared: Preparation, names: Iterable[str]) -> dict[str, GraphPrior]:
+        """The priors of all links, of the embedding and of the scales among some features."""
+        priors = {"embedding": self._prior(prepared, prepared.network.links)}
+        scales = [name for name in LINK_STRENGTHS if name in names]
+        priors |= {name: self._scale_prior(prepared, name) for name in scales}
+        return priors
+
     def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
         """Embeddings of some vertices without some of the links, at each named scale."""
         links = prepared.network.links
         codes = self._blocks.use(self._words)
-        priors = {"embedding": self._prior(prepared, links)}
-        priors |= {name: self._scale_prior(prepared, name) for name in names}
+        priors = self._priors(prepared, names)
 
         def scales(hidden: NDArray[np.bool_], vertices: NDArray[np.int64]) -> dict[str, Rows]:
             numbers, found = np.flatnonzero(hidden), {}
@@ -316,7 +327,8 @@ class VHE(FittedGraph, Estimator):
 
     def _finalise(self, prepared: Preparation) -> None:
         links = prepared.network.links
-        prior = self._prior(prepared, links)
+        priors = self._priors(prepared, self._link_posterior.names)
+        prior = priors.pop("embedding")
         posterior = prior.posterior()
         codes = self._blocks.use(self._words)
         mean = self._blocks.table("embedding", prior)
@@ -340,11 +352,7 @@ class VHE(FittedGraph, Estimator):
             "mean_log_length": mean_log_length(self._lengths),
         }
         self._use(GraphModel(**arrays, **numbers, **self._strengths, neighbours=self._neighbours))
-        self._scales = {
-            name: self._blocks.table(name, self._scale_prior(prepared, name))
-            for name in LINK_STRENGTHS
-            if name in self._link_posterior.names
-        }
+        self._scales = {name: self._blocks.table(name, own) for name, own in priors.items()}
         del self._codes, self._words, self._neighbours, self._strengths, self._blocks
         del self._vectors, self._lengths
 

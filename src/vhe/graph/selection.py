@@ -120,6 +120,8 @@ def choose_weights(
     links, validation : training and held-out links, disjoint
     relative_weights : weights (m,) of links (m, 2), 1 on average; None where they have none
     """
+    if link_strength is not None and text_knn_weight is not None:
+        return link_strength, text_knn_weight
     folds = [
         _fold(codes, lengths, neighbours, relative_weights, *fold)
         for fold in _folds(links, validation, seed)
