@@ -22,11 +22,13 @@ def check_model(folder: Path, json: bool) -> int:
 
     problem, summary = None, None
     folder = restore_interrupted_write(folder)
+    found = left_over(folder)
+    if not folder.exists() and not found:
+        raise VHEError(f"{folder}: no such model folder; create it: vhe fit SOURCE --out {folder}")
     try:
         summary = _summary(folder)
     except VHEError as error:
         problem = str(error)
-    found = left_over(folder)
     report = {"model": folder, "sound": problem is None, "summary": summary, "beside": found}
     rows = [("model", str(folder)), ("state", summary or "cannot be used")]
     rows += [(Path(entry["path"]).name, entry["explanation"]) for entry in found]

@@ -30,8 +30,9 @@ def serve(
         list[str] | None, Help("further host name to answer to, e.g. of a proxy", metavar="NAME")
     ] = None,
     root_path: Annotated[
-        str, Help("path under which a reverse proxy serves it, e.g. /papers", metavar="PATH")
-    ] = "",
+        str | None,
+        Help("path under which a reverse proxy serves it, e.g. /papers", metavar="PATH"),
+    ] = None,
     trusted_proxy: Annotated[
         str | None, Help("address of a proxy whose X-Forwarded headers are used", metavar="IP")
     ] = None,
@@ -96,7 +97,7 @@ def serve(
             with using_threads(1):  # requests are small: more threads would only add overhead
                 service.start()
                 server.reload_on_hangup(service)
-                server.serve(app, bound, root_path=root_path, trusted_proxy=trusted_proxy)
+                server.serve(app, bound, root_path=root_path or "", trusted_proxy=trusted_proxy)
         except KeyboardInterrupt:
             print_status("stopped")
         finally:
