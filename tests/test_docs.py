@@ -186,7 +186,7 @@ def check_command(words: list[str], run: bool) -> None:
     elif program == "curl":
         check_route(next(word for word in rest if word.startswith("http")))
     else:
-        assert program in {"ls", "embedding-atlas", "torchrun", "pre-commit"}, (
+        assert program in {"ls", "dask-ssh", "embedding-atlas", "torchrun", "pre-commit"}, (
             f"unexpected program {program}"
         )
 

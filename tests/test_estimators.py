@@ -661,8 +661,10 @@ def test_the_nearest_vertices(model: Any) -> None:
 # --- explanations
 
 
-def assert_parts_add_up(model: Any, found: Any) -> None:
-    offset = model._link_posterior.offset
+def assert_parts_add_up(model: Any, found: Any, isolated: bool = False) -> None:
+    posterior = model._link_posterior
+    own = isolated and posterior.isolated_weights
+    offset = posterior.isolated_offset if own else posterior.offset
     assert found.score == offset + sum(found.parts.values())  # exactly
     assert found.offset == pytest.approx(offset, abs=1e-12)
     whole = found.offset + found.text_score + found.structure_score
@@ -768,7 +770,7 @@ def test_an_explanation_of_two_texts(model: Any) -> None:
     weights = model._link_posterior.isolated_weights or model._link_posterior.weights
     embedding = weights["embedding"] * np.arcsinh(cosine / 0.15)
     assert found.parts["texts"] + found.parts["links"] == pytest.approx(embedding, abs=1e-3)
-    assert_parts_add_up(model, found)
+    assert_parts_add_up(model, found, isolated=True)
 
 
 # --- new vertices

@@ -15,7 +15,7 @@ the first decides probabilities and AUC, the second the top of the ranking. Weig
 positive, and where validation links are few, the penalty leaves it alone. A last logistic
 regression on the sum of the features (Platt 1999) calibrates the probabilities.
 
-A pair with a vertex that has no link is another case: structure is silent there, and texts count
+A pair with a vertex that has no link is another case: structure says nothing there, texts count
 more. It has weights of its own, fitted in the same way to validation links of which one end has all
 of its links masked, and shrunk towards the weights of the other pairs; the isolated pairs of both
 samples calibrate it. New vertices that are given as texts are of this kind, too.

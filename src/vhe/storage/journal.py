@@ -1,7 +1,7 @@
 """An append-only journal of changes: flushed to disk before they are acknowledged.
 
 Each record is a line: the CRC-32 of its number and content, and the content as JSON. A last record
-that a crash cut off, which nobody was told of, is dropped; any other damage is an error.
+that a crash cut off, which was never acknowledged, is dropped; any other damage is an error.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class TextCodes:
     """Codes of the texts of a corpus as a differentiable function of the word vectors.
 
     The counts of words are in memory where the codes of all texts are asked for; `table` and
-    `rows` count the words of the texts at hand.
+    `rows` count the words of the texts that they are given.
     """
 
     def __init__(self, corpus: Corpus, device: torch.device | None = None) -> None:
