@@ -134,7 +134,7 @@ def test_markup_in_ids_texts_and_names_is_escaped(tmp_path: Path) -> None:
 def test_a_report_without_accuracy_gives_the_reason(tmp_path: Path) -> None:
     page = written(tmp_path, TRAINED, 5, accuracy=f"No links: {HOSTILE}")
     assert f"No links: {HOSTILE}" in Page(page).texts["p"]
-    assert "Precision" not in page
+    assert "<p>Precision: " not in page
     assert "validation links that the fit held out" in page
 
 
