@@ -276,7 +276,7 @@ FOUND = "Arrays are not equal|held-out edges"
 def leak(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Register a method that leaks if it can."""
     monkeypatch.setitem(METHODS, "leak", f"{__name__}:{request.param.__name__}")
-    monkeypatch.setattr("vhe.evaluation.methods.import_module", _import_module(request.param))
+    monkeypatch.setattr("vhe.runtime.plugins.import_module", _import_module(request.param))
     return "leak"
 
 
