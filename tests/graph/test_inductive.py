@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
 from vhe.estimators import VHE
 from vhe.graph import inductive
-from vhe.graph.model import NEIGHBOURS, GraphModel
+from vhe.graph.model import NEIGHBOURS, GraphModel, link_weights, marginal_variance
 from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE
 
 NO_LINKS = np.zeros((0, 2), dtype=np.int64)
@@ -60,7 +61,9 @@ def test_a_vertex_that_is_added_again_has_its_row_of_the_solution(
     np.testing.assert_allclose(found.mean[0], graph.mean[vertex], rtol=1e-3, atol=2e-3)
     assert found.precision[0] == pytest.approx(graph.precision[vertex], rel=1e-5)
     assert found.diagonal[0] == pytest.approx(graph.diagonal[vertex], rel=1e-5)
-    assert found.variance[0] == pytest.approx(1 / graph.diagonal[vertex], rel=1e-5)
+    s = link_weights(known, np.append(degrees, 0) + np.bincount(known.ravel()), 1.5)
+    read = s**2 @ graph.variance[partners] / found.diagonal[0] ** 2
+    assert found.variance[0] == pytest.approx(1 / graph.diagonal[vertex] + read, rel=1e-4)
 
 
 def test_linked_new_vertices_against_a_dense_system(fitted: VHE) -> None:
@@ -77,7 +80,7 @@ def test_linked_new_vertices_against_a_dense_system(fitted: VHE) -> None:
     np.testing.assert_allclose(graph.centre, centre, atol=1e-5)
     degree = np.append(degrees, np.zeros(k))
     np.add.at(degree, known.ravel(), 1)
-    matrix, right = np.zeros((k, k)), np.zeros((k, 16))
+    matrix, right, read = np.zeros((k, k)), np.zeros((k, 16)), np.zeros((k, n))
     precision = np.sqrt(1 + texts.lengths) / np.exp(np.log1p(corpus.lengths).mean() / 2)
     for v in range(k):
         empty = texts.lengths[v] == 0
@@ -90,6 +93,7 @@ def test_linked_new_vertices_against_a_dense_system(fitted: VHE) -> None:
             weight = inductive.NEW_TEXT_KNN_WEIGHT * max(cosine[j], 0) / (NEIGHBOURS + 1)
             matrix[v, v] += weight
             right[v] += weight * graph.mean[j]
+            read[v, j] += weight
     for i, j in known:
         strength = graph.link_strength * ((degree[i] + 1) * (degree[j] + 1)) ** -0.25
         matrix[i - n, i - n] += strength
@@ -99,9 +103,12 @@ def test_linked_new_vertices_against_a_dense_system(fitted: VHE) -> None:
             matrix[j - n, i - n] -= strength
         else:
             right[i - n] += strength * graph.mean[j]
+            read[i - n, j] += strength
     np.testing.assert_allclose(found.mean, np.linalg.solve(matrix, right), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(found.diagonal, np.diag(matrix), rtol=1e-4)
-    np.testing.assert_allclose(found.variance, 1 / np.diag(matrix), rtol=1e-4)
+    diagonal = np.diag(matrix)
+    variance = 1 / diagonal + read**2 @ graph.variance / diagonal**2
+    np.testing.assert_allclose(found.variance, variance, rtol=1e-4)
     np.testing.assert_allclose(found.precision, precision, rtol=1e-5)
 
 
@@ -180,3 +187,21 @@ def test_texts_with_a_negative_cosine_are_not_coupled(hasty: Callable[..., VHE])
     found = embed_new(graph, directions, model.network_.degrees, new, NO_LINKS)
     total = inductive.NEW_TEXT_KNN_WEIGHT * np.maximum(cosines, 0).sum() / (NEIGHBOURS + 1)
     assert found.diagonal[0] - found.precision[0] == pytest.approx(total, rel=1e-4)
+
+
+def test_the_variance_of_a_vertex_that_reads_others_against_the_joint_covariance() -> None:
+    """Exact where the codes that it reads are independent; a lower bound otherwise."""
+    rng = np.random.default_rng(0)
+    weights = np.abs(rng.normal(size=(6, 6)))
+    weights = np.triu(weights, 1) + np.triu(weights, 1).T
+    covariance = np.linalg.inv(np.eye(6) + np.diag(weights.sum(axis=1)) - weights)
+    coupling = np.abs(rng.normal(size=(3, 6)))
+    diagonal = 1 + coupling.sum(axis=1)
+
+    def exact(read: np.ndarray) -> np.ndarray:
+        return 1 / diagonal + np.einsum("ki,ij,kj->k", coupling, read, coupling) / diagonal**2
+
+    found = marginal_variance(sparse.csr_array(coupling), diagonal, np.diag(covariance))
+    np.testing.assert_allclose(found, exact(np.diag(np.diag(covariance))))
+    assert (1 / diagonal < found).all()
+    assert (found < exact(covariance)).all()

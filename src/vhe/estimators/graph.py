@@ -342,11 +342,16 @@ class VHE(FittedGraph, Estimator):
             arrays = {name: value.cpu().numpy() for name, value in arrays.items()}
         arrays |= {"mean": mean, "centre": self._blocks.centre, "vectors": self._vectors}
         isolated = isolated_posterior(
-            links, self._neighbours, prior.precision, codes, mean, self._isolated_weight()
+            links,
+            self._neighbours,
+            prior.precision,
+            codes,
+            mean,
+            arrays["variance"],
+            self._isolated_weight(),
         )
-        changed = isolated.mean, 1 / isolated.diagonal, isolated.diagonal
-        for name, values in zip(("mean", "variance", "diagonal"), changed, strict=True):
-            arrays[name][isolated.vertices] = values
+        for name in ("mean", "variance", "diagonal"):
+            arrays[name][isolated.vertices] = getattr(isolated, name)
         numbers: dict[str, Any] = {
             "encoder_weight": self._choice.weight,
             "mean_log_length": mean_log_length(self._lengths),

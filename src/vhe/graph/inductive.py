@@ -20,6 +20,7 @@ from vhe.graph.model import (
     Vectors,
     effective_lengths,
     link_weights,
+    marginal_variance,
     text_precision,
 )
 from vhe.runtime.arrays import unit_rows
@@ -91,8 +92,9 @@ def embed_new(
     right = precision[:, None] * codes + coupling[:, :n] @ model.mean
     system = sparse.diags_array(diagonal) - coupling[:, n:]
     mean = splu(system.tocsc()).solve(right.astype(np.float64)) if k else codes
+    variance = marginal_variance(coupling[:, :n], diagonal, model.variance)
     return InductiveEmbedding(
-        *(a.astype(np.float32) for a in (mean, 1 / diagonal, precision, diagonal))
+        *(a.astype(np.float32) for a in (mean, variance, precision, diagonal))
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vhe.graph.inductive import NEW_TEXT_KNN_WEIGHT
-from vhe.graph.model import TextNeighbours, Vectors
+from vhe.graph.model import TextNeighbours, Vectors, marginal_variance
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class IsolatedPosterior:
 
     vertices: NDArray[np.int64]  # (k,)
     mean: Vectors  # (k, d)
+    variance: Vectors  # (k,)
     diagonal: Vectors  # (k,)
 
 
@@ -39,18 +40,21 @@ def isolated_posterior(
     precision: Vectors,
     codes: Vectors,
     mean: Vectors,
+    variance: Vectors,
     weight: float,
 ) -> IsolatedPosterior:
     """The posterior of the vertices without ``links`` (m, 2).
 
     Parameters
     ----------
-    precision, codes, mean : (n,) Λ, (n, d) text codes and (n, d) posterior means of all vertices
+    precision, codes : (n,) Λ and (n, d) text codes of all vertices
+    mean, variance : (n, d) and (n,), their posterior
     weight : of nearest texts
     """
     vertices, coupling = isolated_couplings(links, neighbours, len(precision), weight)
-    found = posterior_given(coupling, precision[vertices], codes[vertices], mean)
-    return IsolatedPosterior(vertices, *found)
+    found, diagonal = posterior_given(coupling, precision[vertices], codes[vertices], mean)
+    own_variance = marginal_variance(coupling, diagonal, variance).astype(np.float32)
+    return IsolatedPosterior(vertices, found, own_variance, diagonal)
 
 
 def isolated_couplings(

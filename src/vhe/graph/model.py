@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 NEIGHBOURS = 10  # nearest texts of each text
 
@@ -64,6 +65,22 @@ def link_weights(
     """s of each link (m, 2), given the degrees (n,): (m,)."""
     weights: NDArray[np.float64] = link_strength * (degree[links] + 1.0).prod(axis=1) ** -0.25
     return weights
+
+
+def marginal_variance(
+    coupling: sparse.csr_array, diagonal: NDArray[Any], variance: Vectors
+) -> NDArray[Any]:
+    """The variance 1 / A_ii + Σ_j (s_ij / A_ii)² v_j of vertices that read other codes: (k,).
+
+    The second part is the uncertainty of these codes, with the variance v (c,), which are taken as
+    independent of each other.
+
+    Parameters
+    ----------
+    coupling, diagonal : (k, c) and (k,)
+    """
+    read: NDArray[Any] = coupling.multiply(coupling) @ variance
+    return 1 / diagonal + read / diagonal**2
 
 
 def text_precision(lengths: NDArray[np.int64], mean_log: float) -> Vectors:

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from vhe.graph.model import marginal_variance
 from vhe.scale.shards import Sharded, read_array, shard, write_array
 
 
 def write_isolated(block: int, work: Path, sizes: list[int], weight: float) -> None:
-    """Write the means of the vertices of a block that have no links, and their diagonal of A."""
+    """Write the means of the vertices of a block that have no links, and their variances."""
     low = sum(sizes[:block])
     vertices = np.flatnonzero(read_array(shard(work, "degree", block)) == 0)
     near = np.asarray(read_array(shard(work, "near", block)))
@@ -29,7 +30,8 @@ def write_isolated(block: int, work: Path, sizes: list[int], weight: float) -> N
     diagonal = precision + np.asarray(coupling.sum(axis=1), dtype=np.float32)
     mean = (precision[:, None] * codes + coupling @ others) / diagonal[:, None]
     write_array(shard(work, "isolated-mean", block), mean.astype(np.float32))
-    write_array(shard(work, "isolated-variance", block), (1 / diagonal).astype(np.float32))
+    variance = marginal_variance(coupling, diagonal, Sharded(work, "variance", sizes).take(columns))
+    write_array(shard(work, "isolated-variance", block), variance.astype(np.float32))
 
 
 def use_isolated(block: int, work: Path) -> None:
