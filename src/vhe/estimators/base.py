@@ -26,6 +26,7 @@ from vhe.data.splits import validation_links as split_validation_links
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
 from vhe.fitted import FittedModel, checked
+from vhe.predict.arguments import Pair, columns
 from vhe.predict.calibration import ReliabilityCurve
 from vhe.predict.candidates import known_pairs
 from vhe.predict.link_posterior import fit_link_posterior
@@ -37,7 +38,6 @@ from vhe.predict.pair_features import (
     structure_factors,
     vertex_rows,
 )
-from vhe.predict.predictor import Pair, columns
 from vhe.runtime import process_group
 from vhe.runtime.arrays import unit_rows
 from vhe.runtime.checks import is_integer

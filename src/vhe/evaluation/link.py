@@ -98,7 +98,7 @@ def future_links(method: Method, links: Links) -> LinkTest:
     """
     from vhe.data.checks import edge_indices
     from vhe.data.sampling import LinkSet
-    from vhe.predict.predictor import columns
+    from vhe.predict.arguments import columns
 
     network: TextNetwork | None = getattr(method, "network_", None)
     if network is None:

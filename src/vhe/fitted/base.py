@@ -17,6 +17,7 @@ from vhe.data.checks import edge_indices
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
+from vhe.predict.arguments import Pairs, Vertices, columns, new_vertices
 from vhe.predict.link_posterior import LinkPosterior
 from vhe.predict.pair_features import (
     GROUPS,
@@ -27,15 +28,7 @@ from vhe.predict.pair_features import (
     neighbour_weights,
     vertex_rows,
 )
-from vhe.predict.predictor import (
-    InductiveMethod,
-    Pairs,
-    Predictor,
-    TextReading,
-    Vertices,
-    columns,
-    new_vertices,
-)
+from vhe.predict.predictor import InductiveMethod, Predictor, TextReading
 from vhe.runtime.arrays import unit_rows
 from vhe.storage.model_folder import SavedModel, incomplete, write_model
 from vhe.text.lsa import tfidf_rows

@@ -22,10 +22,7 @@ from vhe.predict.pair_features import (
     LINK_STRENGTHS,
     Rows,
 )
-from vhe.predict.predictor import (
-    InductiveMethod,
-    TextReading,
-)
+from vhe.predict.predictor import InductiveMethod, TextReading
 from vhe.runtime.progress import Progress
 from vhe.storage.model_folder import read_model
 from vhe.text.encoders import TextEncoder

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vhe.data.checks import id_positions
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
+from vhe.predict.arguments import Pairs, checked_k, columns
 from vhe.predict.calibration import ReliabilityCurve, sigmoid
 from vhe.predict.candidates import DUPLICATE, likely_links, text_cosines
 from vhe.predict.explain import Explanation, Side
@@ -21,7 +21,6 @@ from vhe.predict.link_posterior import LinkPosterior, at_density
 from vhe.predict.pair_features import KNEE, VertexRows
 from vhe.predict.suggest import nearest, partners
 from vhe.runtime.checks import is_integer
-from vhe.runtime.messages import shown
 from vhe.text.vertex_vectors import VectorSource
 
 if TYPE_CHECKING:
@@ -33,9 +32,6 @@ SNIPPET = 80  # characters of a text that a suggestion shows
 MOST_CANDIDATES = 4_000_000  # pairs that are compared for the best links of the whole network
 LEAST_PARTNERS = 10  # of each vertex among them
 
-Pair = tuple[Hashable, Hashable]
-Pairs = Union[Iterable[Pair], "pandas.DataFrame"]
-Vertices = Union[Mapping[Hashable, str], Iterable[tuple[Hashable, str]], "pandas.DataFrame"]
 InductiveMethod = Literal["fast", "paper"]
 
 
@@ -167,7 +163,7 @@ class Predictor:
         Linked vertices are included, the vertex itself is not.
         """
         self._check_fitted()
-        k, network = _checked_k(k), self.network_
+        k, network = checked_k(k), self.network_
         size = self.embedding_.shape[1]
         if isinstance(vector_or_id, np.ndarray):
             if vector_or_id.shape != (size,):
@@ -244,7 +240,7 @@ class Predictor:
         (`predict_proba` with ``balanced=False``).
         """
         self._check_fitted()
-        k, network = _checked_k(k), self.network_
+        k, network = checked_k(k), self.network_
         vertex = network.index(vertex_id)
         rows = self._rows
         scores = self._link_posterior.log_odds_matrix(rows.take(np.array([vertex])), rows)[0]
@@ -273,7 +269,7 @@ class Predictor:
         import pandas
 
         self._check_fitted()
-        k, network = _checked_k(k), self.network_
+        k, network = checked_k(k), self.network_
         per_vertex = min(k, max(MOST_CANDIDATES // len(network), LEAST_PARTNERS))
         pairs, balanced = likely_links(self, per_vertex)
         duplicate = text_cosines(self._rows.words, pairs) >= DUPLICATE
@@ -302,7 +298,7 @@ class Predictor:
 
         self._check_fitted()
         network = self.network_
-        partner, score = partners(self._link_posterior, self._rows, _checked_k(k))
+        partner, score = partners(self._link_posterior, self._rows, checked_k(k))
         source, position = np.nonzero(partner >= 0)
         target = partner[source, position]
         return pandas.DataFrame(
@@ -454,71 +450,6 @@ def standard_deviation(found: Inductive) -> NDArray[np.float32]:
     """(k, 1) for one variance per vertex, otherwise (k, d)."""
     std: NDArray[np.float32] = np.sqrt(found.variance)
     return std[:, None] if std.ndim == 1 else std
-
-
-def columns(pairs: Pairs) -> tuple[list[Hashable], list[Hashable]]:
-    """The sources and the targets of pairs of ids.
-
-    They are given as a list or array of pairs, or as a table with the columns ``source`` and
-    ``target``.
-    """
-    if hasattr(pairs, "columns"):
-        table: Any = pairs
-        for name in ("source", "target"):
-            if name not in table.columns:
-                raise VHEError(f"the table of links has no column {name!r}: rename its columns")
-        return table["source"].tolist(), table["target"].tolist()
-    try:
-        return _columns(pairs)
-    except (TypeError, ValueError):
-        raise VHEError(
-            "pairs must be a list, array or table of pairs of ids, such as [('a', 'b')], "
-            f"not {shown(pairs)}"
-        ) from None
-
-
-def _columns(pairs: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Both columns of rows of two values; TypeError or ValueError for anything else."""
-    rows = pairs.tolist() if isinstance(pairs, np.ndarray) else list(pairs)
-    if any(isinstance(row, str) for row in rows):
-        raise TypeError
-    return [a for a, _ in rows], [b for _, b in rows]
-
-
-def new_vertices(
-    vertices: Vertices,
-) -> tuple[dict[Hashable, str], dict[Hashable, Hashable | None] | None]:
-    """The texts of new vertices, and the labels where a table has them, by id."""
-    labels = None
-    if hasattr(vertices, "columns"):
-        import pandas
-
-        table: Any = vertices
-        for name in ("id", "text"):
-            if name not in table.columns:
-                raise VHEError(f"the table of vertices has no column {name!r}: rename its columns")
-        ids, texts = table["id"].tolist(), table["text"].tolist()
-        if "label" in table.columns:
-            found = (None if pandas.isna(label) else label for label in table["label"].tolist())
-            labels = dict(zip(ids, found, strict=True))
-    elif isinstance(vertices, Mapping):
-        ids, texts = list(vertices), list(vertices.values())
-    else:
-        try:
-            ids, texts = _columns(vertices)
-        except (TypeError, ValueError):
-            raise VHEError(
-                "texts must be a dict of ids and texts, a list of pairs (id, text) or a table with "
-                f"the columns id and text, not {shown(vertices)}"
-            ) from None
-    id_positions(ids)  # raises unless ids are hashable and distinct
-    return dict(zip(ids, texts, strict=True)), labels
-
-
-def _checked_k(k: object) -> int:
-    if not (is_integer(k) and k >= 0):  # type: ignore[operator]
-        raise VHEError(f"k is {k!r}, but must be an integer of at least 0")
-    return int(k)  # type: ignore[call-overload]
 
 
 def snippet(text: str) -> str:

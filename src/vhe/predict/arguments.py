@@ -1,0 +1,86 @@
+"""What users give to a fitted model: pairs of ids, new vertices, numbers of results."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from vhe.data.checks import id_positions
+from vhe.errors import VHEError
+from vhe.runtime.checks import is_integer
+from vhe.runtime.messages import shown
+
+if TYPE_CHECKING:
+    import pandas
+
+Pair = tuple[Hashable, Hashable]
+Pairs = Union[Iterable[Pair], "pandas.DataFrame"]
+Vertices = Union[Mapping[Hashable, str], Iterable[tuple[Hashable, str]], "pandas.DataFrame"]
+
+
+def columns(pairs: Pairs) -> tuple[list[Hashable], list[Hashable]]:
+    """The sources and the targets of pairs of ids.
+
+    They are given as a list or array of pairs, or as a table with the columns ``source`` and
+    ``target``.
+    """
+    if hasattr(pairs, "columns"):
+        table: Any = pairs
+        for name in ("source", "target"):
+            if name not in table.columns:
+                raise VHEError(f"the table of links has no column {name!r}: rename its columns")
+        return table["source"].tolist(), table["target"].tolist()
+    try:
+        return _columns(pairs)
+    except (TypeError, ValueError):
+        raise VHEError(
+            "pairs must be a list, array or table of pairs of ids, such as [('a', 'b')], "
+            f"not {shown(pairs)}"
+        ) from None
+
+
+def _columns(pairs: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    """Both columns of rows of two values; TypeError or ValueError for anything else."""
+    rows = pairs.tolist() if isinstance(pairs, np.ndarray) else list(pairs)
+    if any(isinstance(row, str) for row in rows):
+        raise TypeError
+    return [a for a, _ in rows], [b for _, b in rows]
+
+
+def new_vertices(
+    vertices: Vertices,
+) -> tuple[dict[Hashable, str], dict[Hashable, Hashable | None] | None]:
+    """The texts of new vertices, and the labels where a table has them, by id."""
+    labels = None
+    if hasattr(vertices, "columns"):
+        import pandas
+
+        table: Any = vertices
+        for name in ("id", "text"):
+            if name not in table.columns:
+                raise VHEError(f"the table of vertices has no column {name!r}: rename its columns")
+        ids, texts = table["id"].tolist(), table["text"].tolist()
+        if "label" in table.columns:
+            found = (None if pandas.isna(label) else label for label in table["label"].tolist())
+            labels = dict(zip(ids, found, strict=True))
+    elif isinstance(vertices, Mapping):
+        ids, texts = list(vertices), list(vertices.values())
+    else:
+        try:
+            ids, texts = _columns(vertices)
+        except (TypeError, ValueError):
+            raise VHEError(
+                "texts must be a dict of ids and texts, a list of pairs (id, text) or a table with "
+                f"the columns id and text, not {shown(vertices)}"
+            ) from None
+    id_positions(ids)  # raises unless ids are hashable and distinct
+    return dict(zip(ids, texts, strict=True)), labels
+
+
+def checked_k(k: object) -> int:
+    """A number of results that is an integer of at least 0."""
+    if not (is_integer(k) and k >= 0):  # type: ignore[operator]
+        raise VHEError(f"k is {k!r}, but must be an integer of at least 0")
+    return int(k)  # type: ignore[call-overload]
