@@ -26,7 +26,7 @@ CORA, LARGE = 2277, 63_000  # vertices
 CLIENTS, REQUESTS = 64, 20_000
 MIX = {"suggestions": 0.45, "vertex": 0.2, "search": 0.1, "pair": 0.1, "text": 0.1, "write": 0.05}
 SECONDS_PER_RELOAD = 1.0
-TOKEN = "token-of-the-benchmark"
+TOKEN = secrets.token_hex(16)
 
 
 def serve(requests: int = REQUESTS) -> dict[str, float]:
