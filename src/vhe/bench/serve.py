@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
