@@ -41,5 +41,5 @@ def test_a_damaged_model_and_left_over_files(fitted: VHE, tmp_path: Path, capfd:
 
 
 def test_no_model(tmp_path: Path, capfd: Any) -> None:
-    assert main(["doctor", str(tmp_path / "nothing")]) == 1
+    assert main(["doctor", str(tmp_path / "nothing")]) == 2
     assert "no such model folder" in capfd.readouterr().err

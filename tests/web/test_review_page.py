@@ -197,11 +197,13 @@ def test_precision_chart(page: Any, review_site: Any) -> None:
 def test_a_decision_that_is_not_saved(page: Any, review_site: Any) -> None:
     page.route("**/api/decisions/**", lambda route: route.abort())
     page.keyboard.press("j")
+    page.wait_for_selector("#pair article")
     page.keyboard.press("a")
     decided(page, "Not saved: No connection to the server")
     assert page.locator(".state.accepted").count() == 0
     assert suggestions(review_site, "accepted") == []
     page.unroute("**/api/decisions/**")
+    page.wait_for_selector("#pair article")
     page.keyboard.press("a")
     decided(page, "Accepted")
 
