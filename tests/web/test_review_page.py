@@ -113,6 +113,7 @@ def test_one_key_per_decision(page: Any, review_site: Any) -> None:
 def test_keys_that_follow_each_other_quickly(page: Any, review_site: Any) -> None:
     first = pairs(suggestions(review_site)[:5])
     page.keyboard.press("j")
+    page.wait_for_selector("#pair article")
     for _ in range(5):
         page.keyboard.press("a")
     decided(page, f"Accepted: {first[4][0]} – {first[4][1]}")
@@ -167,6 +168,7 @@ def test_filters_are_part_of_the_address(page: Any, review_site: Any) -> None:
 def test_export(page: Any, review_site: Any, tmp_path: Path) -> None:
     pair = pairs(suggestions(review_site))[0]
     page.keyboard.press("j")
+    page.wait_for_selector("#pair article")
     page.keyboard.press("a")
     decided(page, "Accepted")
     files = {}
@@ -183,6 +185,7 @@ def test_export(page: Any, review_site: Any, tmp_path: Path) -> None:
 def test_precision_chart(page: Any, review_site: Any) -> None:
     assert page.locator("#precision").is_hidden()
     page.keyboard.press("j")
+    page.wait_for_selector("#pair article")
     for key in "aara":
         page.keyboard.press(key)
     page.locator("#precision-share", has_text="75 % of 4").wait_for()
