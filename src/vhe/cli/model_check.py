@@ -9,6 +9,7 @@ from typing import Any
 
 from vhe.cli.output import print_result, print_status
 from vhe.cli.paths import training_folder
+from vhe.cli.source import check_is_model
 from vhe.errors import VHEError
 from vhe.runtime.messages import counted
 
@@ -24,7 +25,7 @@ def check_model(folder: Path, json: bool) -> int:
     folder = restore_interrupted_write(folder)
     found = left_over(folder)
     if not folder.exists() and not found:
-        raise VHEError(f"{folder}: no such model folder; create it: vhe fit SOURCE --out {folder}")
+        check_is_model(folder)
     try:
         summary = _summary(folder)
     except VHEError as error:
