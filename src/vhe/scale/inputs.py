@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from vhe.data.readers.columns import combined, find_columns
 from vhe.data.readers.parquet import readable_parquet
-from vhe.data.readers.tables import combined, find_columns
 from vhe.errors import VHEError
 from vhe.runtime.messages import shortened
 from vhe.scale.engine import Engine

@@ -12,7 +12,7 @@ import numpy as np
 
 from vhe.data.checks import Integers
 from vhe.data.parts import NetworkLike, NetworkParts
-from vhe.data.readers.tables import blank_notes
+from vhe.data.readers.delimited import blank_notes
 from vhe.errors import VHEError
 from vhe.runtime.files import Text, atomic_write, read_text
 from vhe.runtime.messages import counted, shown

@@ -16,9 +16,9 @@ from xml.parsers import expat
 
 from vhe.data.convert import to_networkx
 from vhe.data.parts import NetworkLike, NetworkParts
+from vhe.data.readers.columns import column_notes, find_columns
 from vhe.data.readers.inputs import Input
 from vhe.data.readers.records import DEFAULTS, Records, Rules, joined
-from vhe.data.readers.tables import column_notes, find_columns
 from vhe.errors import VHEError
 from vhe.runtime.files import atomic_write
 from vhe.runtime.messages import shortened, shown

@@ -19,6 +19,7 @@ import numpy as np
 from vhe.data.checks import edge_indices
 from vhe.data.convert import to_columns
 from vhe.data.parts import NetworkLike, NetworkParts
+from vhe.data.readers.columns import Table, normalised
 from vhe.data.readers.inputs import Input
 from vhe.data.readers.records import (
     DEFAULTS,
@@ -28,15 +29,9 @@ from vhe.data.readers.records import (
     integral_ids,
     split_tags,
 )
+from vhe.data.readers.spreadsheets import SPREADSHEETS, has_sheet
 from vhe.data.readers.synonyms import SYNONYMS, TAGS
-from vhe.data.readers.tables import (
-    SPREADSHEETS,
-    Table,
-    has_sheet,
-    normalised,
-    read_table,
-    write_table,
-)
+from vhe.data.readers.tables import read_table, write_table
 from vhe.errors import VHEError
 from vhe.runtime.messages import shown
 

@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from vhe.data.parts import NetworkParts
+from vhe.data.readers.columns import OPTIONAL, Table, column_notes, combined, find_columns
 from vhe.data.readers.network_tables import network_of
 from vhe.data.readers.records import DEFAULTS, Rules
-from vhe.data.readers.tables import OPTIONAL, Table, column_notes, combined, find_columns
 from vhe.errors import VHEError
 from vhe.runtime.messages import shortened
 
