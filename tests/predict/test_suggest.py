@@ -129,9 +129,9 @@ def test_partners_with_many_links_are_likelier_where_the_degree_counts() -> None
 def exact_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """An exact search in place of the index, which is optional."""
 
-    def found(unit: np.ndarray, count: int) -> np.ndarray:
-        order: np.ndarray = np.argsort(-(unit @ unit.T), axis=1)[:, :count]
-        return order
+    def found(unit: np.ndarray, among: np.ndarray, count: int) -> np.ndarray:
+        order: np.ndarray = np.argsort(-(unit @ unit[among].T), axis=1)[:, :count]
+        return among[order]
 
     monkeypatch.setattr(suggest, "_index_is_installed", lambda: True)
     monkeypatch.setattr(suggest, "_nearest_in_index", found)
@@ -209,12 +209,29 @@ def test_each_feature_has_its_own_candidates(
     assert np.mean(near[:, 0] > scores[:, 0] - 0.1) < 0.5
 
 
-def test_largest_products_against_dense_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suggest, "OTHERS", 3)
+def test_isolated_vertices_have_candidates_of_their_own(
+    exact_index: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pair with an isolated vertex may be likely although many others are nearer."""
+    links = close_links(clusters(1200))
+    links = links[(links % 7 > 0).all(axis=1)]
+    rows = vertices(1200, links)
+    assert 100 < (rows.degree == 0).sum() < 300
+    rare = LinkPosterior({"embedding": 1.0}, 0.0, {"embedding": 1.0}, 5.0)
+    exact, _ = partners(rare, rows, 5)
+    linked = rows.degree > 0
+    assert (rows.degree[exact[linked]] == 0).all()
+    monkeypatch.setattr(suggest, "EXACT_UP_TO", 100)
+    monkeypatch.setattr(suggest, "NEAREST", 0)
+    found, _ = partners(rare, rows, 5)
+    np.testing.assert_array_equal(found[linked], exact[linked])
+
+
+def test_largest_products_against_dense_rows() -> None:
     dense = np.random.default_rng(0).poisson(0.4, size=(30, 12)).astype(np.float32)
     dense *= np.random.default_rng(1).uniform(size=12).astype(np.float32)
     left = sparse.csr_array(dense)
-    found = suggest._largest_products(left, left.T.tocsr())
+    found = suggest._largest_products(left, left.T.tocsr(), 3)
     products = dense @ dense.T
     for row in range(30):
         positive = np.flatnonzero(products[row] > 0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from vhe.cli.options import Help, Json, ModelFolder
 from vhe.cli.output import console, diagnostics_to_stderr, print_json
 from vhe.cli.paths import check_writable
-from vhe.cli.source import ids_by_name, read_model
+from vhe.cli.source import read_model, vertex_id
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -42,8 +42,9 @@ def explain(
         check_writable(html)
     with diagnostics_to_stderr(json):
         fitted = read_model(model)
-        ids = ids_by_name(fitted.network_)
-        explanation = fitted.explain(ids.get(a, a), ids.get(b, b))
+        network = fitted.network_
+        ends = vertex_id(network, a), vertex_id(network, b)
+        explanation = fitted.explain(*ends)
         if html is not None:
             from vhe.runtime.files import atomic_write
 
@@ -52,7 +53,7 @@ def explain(
     if json:
         print_json(explanation.to_dict())
     else:
-        texts = [fitted.network_.texts[fitted.network_.index(ids.get(i, i))] for i in (a, b)]
+        texts = [network.texts[network.index(end)] for end in ends]
         _print(explanation, texts, html)
 
 

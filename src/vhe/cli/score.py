@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from vhe.cli.options import Help, Json, ModelFolder
 from vhe.cli.output import diagnostics_to_stderr, print_result, print_status
-from vhe.cli.source import ids_by_name, read_model
+from vhe.cli.source import ids_by_name, read_model, vertex_id
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def score(
         raise VHEError("vertices and --pairs exclude each other: omit one of them")
     with diagnostics_to_stderr(json):
         fitted = read_model(model)
-        ids = ids_by_name(fitted.network_)
+        network = fitted.network_
         if pairs is None:
-            wanted = [(ids.get(given[0], given[0]), ids.get(given[1], given[1]))]
+            wanted = [(vertex_id(network, given[0]), vertex_id(network, given[1]))]
         else:
-            wanted = _read_pairs(pairs, fitted.network_, ids)
+            wanted = _read_pairs(pairs, network, ids_by_name(network))
         scores = fitted.score(wanted)
         values = [fitted.probability(scores, balanced=b).tolist() for b in (False, True)]
     rows = [(*ends, *row) for ends, *row in zip(wanted, *values, scores.tolist(), strict=True)]

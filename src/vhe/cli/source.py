@@ -147,6 +147,12 @@ def read_model(folder: Path) -> FittedModel:
     return load_model(folder)
 
 
+def vertex_id(network: TextNetwork, word: str) -> Hashable:
+    """The id that a word on the command line means; the word itself if there is none."""
+    found = network.find(word)
+    return word if found is None else found
+
+
 def ids_by_name(network: TextNetwork) -> dict[str, Hashable]:
     """Map command-line words to ids; a string id takes precedence over one that prints alike."""
     return {str(i): i for i in network.ids} | {i: i for i in network.ids if isinstance(i, str)}

@@ -26,7 +26,7 @@ from vhe.cli.output import (
     to_json,
 )
 from vhe.cli.paths import check_writable
-from vhe.cli.source import ids_by_name, read_model
+from vhe.cli.source import read_model, vertex_id
 from vhe.errors import VHEError
 from vhe.runtime.messages import counted, markdown_code, shortened, spreadsheet_cells
 
@@ -119,7 +119,7 @@ def suggest(
     with diagnostics_to_stderr(json), using_threads(threads):
         fitted = read_model(model)
         network = fitted.network_
-        vertex = None if id is None else ids_by_name(network).get(id, id)
+        vertex = None if id is None else vertex_id(network, id)
         rejected = _rejected(decisions)
         more = len(rejected)
         if all:

@@ -187,6 +187,12 @@ class TextNetwork:
             name = unknown_id(vertex_id, self.ids)
             raise VHEError(f"{self.name} has no vertex {name}.") from None
 
+    def find(self, word: str) -> Hashable | None:
+        """Return the id that prints as `word`; a string takes precedence over other types."""
+        if word in self:
+            return word
+        return next((i for i in self.ids if str(i) == word), None)
+
     def indices(self, ids: Iterable[Hashable]) -> Integers:
         """Return the indices of the vertices with these ids: (len(ids),)."""
         return np.fromiter(map(self.index, ids), dtype=np.int64)

@@ -29,6 +29,7 @@ from vhe.predict.pair_features import (
     vertex_rows,
 )
 from vhe.predict.predictor import InductiveMethod, Predictor, TextReading
+from vhe.predict.scan import DAMAGED, Tables, candidates
 from vhe.runtime.arrays import unit_rows
 from vhe.storage.model_folder import SavedModel, incomplete, write_model
 from vhe.text.lsa import tfidf_rows
@@ -36,6 +37,8 @@ from vhe.text.vector_codes import VectorCodes
 from vhe.text.vertex_vectors import VectorSource, aligned
 
 TRANSFORM = "vector_codes."  # arrays of the transformation of vectors in a model folder
+
+FEW = 8  # the rows of fewer than one in so many vertices are built for one question
 
 Arrays = dict[str, NDArray[Any]]
 Model = TypeVar("Model", bound="FittedModel")
@@ -163,10 +166,42 @@ class FittedModel(Predictor):
     def _rows(self) -> VertexRows:
         """All vertices, as the link posterior reads them."""
         scales = {"embedding": self.embedding_} | self._scales
+        _check_values(self._corpus, scales.values())
         words, links = tfidf_rows(self._corpus, self._idf), self.network_.links
         table = vertex_rows(scales, words, links, (), self.seed_)
         structure, signs = self._structure
         return replace(table, structure=structure, signs=signs)
+
+    def _rows_of(self, vertices: NDArray[np.int64]) -> VertexRows:
+        """Some vertices (distinct, ascending), without the rows of all others if they are few."""
+        n, k = len(self.network_), len(vertices)
+        if "_rows" in self.__dict__ or FEW * k > n:
+            return self._rows.take(vertices)
+        links, degrees = self.network_.links, self.network_.degrees
+        number = np.full(n, -1, dtype=np.int64)
+        number[vertices] = np.arange(k)
+        ends = [(number[links[:, end]], links[:, 1 - end]) for end in (0, 1)]
+        i, j = np.concatenate([(row[row >= 0], other[row >= 0]) for row, other in ends], axis=1)
+        structure, signs = self._structure
+        tables = {"embedding": self.embedding_} | self._scales | {"structure": structure}
+        own = {name: np.asarray(rows[vertices]) for name, rows in tables.items()}
+        texts = self._corpus.select(vertices)
+        _check_values(texts, own.values())
+        structure = own.pop("structure")
+        return VertexRows(
+            {name: unit_rows(rows) for name, rows in own.items()},
+            tfidf_rows(texts, self._idf),
+            degrees[vertices],
+            structure,
+            signs,
+            sparse.csr_array((np.ones(len(i), np.float32), (i, j)), shape=(k, n)),
+            neighbour_weights(degrees),
+        )
+
+    def _candidates(self, vertex: int, k: int) -> NDArray[np.int64]:
+        network, scales = self.network_, {"embedding": self.embedding_} | self._scales
+        tables = Tables(scales, self._corpus, self._idf, network.links, network.degrees)
+        return candidates(self._link_posterior, tables, vertex, k)
 
     def _new_rows(
         self, texts: Corpus, links: NDArray[np.int64], scales: dict[str, Rows]
@@ -256,10 +291,6 @@ class FittedModel(Predictor):
         self._corpus = Corpus(tokens, offsets, self.vocabulary_)
         consistent = (
             offsets.shape == (n + 1,)
-            and offsets[0] == 0
-            and offsets[-1] == len(tokens)
-            and (np.diff(offsets) >= 0).all()
-            and (not len(tokens) or (tokens.min() >= 1 and tokens.max() <= len(self.vocabulary_)))
             and self._idf.shape == (len(self.vocabulary_),)
             and shape == (n, len(self._structure[1]))
             and set(self._scales) == used
@@ -321,6 +352,14 @@ def checked(cls: type[Model], saved: SavedModel, folder: Path) -> Model:
         if isinstance(error, VHEError):
             raise
         raise incomplete(folder, error) from None
+
+
+def _check_values(texts: Corpus, tables: Iterable[Rows]) -> None:
+    """Check what was read of a large model folder, which was opened without reading everything."""
+    tokens = texts.tokens
+    known = not len(tokens) or 1 <= tokens.min() <= tokens.max() <= len(texts.vocabulary)
+    if not known or not all(np.isfinite(rows).all() for rows in tables):
+        raise VHEError(DAMAGED)
 
 
 def cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:

@@ -195,8 +195,11 @@ class FittedGraph(FittedModel):
 
 
 def open_model(folder: str | Path) -> FittedGraph | None:
-    """Open the model folder of a graph model for questions; None for a pair model."""
-    saved = read_model(Path(folder))
+    """Open the model folder of a graph model for questions; None for a pair model.
+
+    Of a large one, each answer reads what it needs (`vhe.storage.model_folder`).
+    """
+    saved = read_model(Path(folder), partly=True)
     return checked(FittedGraph, saved, Path(folder)) if saved.model == "graph" else None
 
 

@@ -19,7 +19,7 @@ from vhe.predict.candidates import DUPLICATE, likely_links, text_cosines
 from vhe.predict.explain import Explanation, Side
 from vhe.predict.link_posterior import LinkPosterior, at_density
 from vhe.predict.pair_features import KNEE, VertexRows
-from vhe.predict.suggest import nearest, partners
+from vhe.predict.suggest import EXACT_UP_TO, nearest, partners
 from vhe.runtime.checks import is_integer
 from vhe.text.vertex_vectors import VectorSource
 
@@ -92,6 +92,14 @@ class Predictor:
     @abstractmethod
     def _rows(self) -> VertexRows:
         """All vertices, as the link posterior reads them."""
+
+    @abstractmethod
+    def _rows_of(self, vertices: NDArray[np.int64]) -> VertexRows:
+        """Some vertices (distinct, ascending), as the link posterior reads them."""
+
+    @abstractmethod
+    def _candidates(self, vertex: int, k: int) -> NDArray[np.int64]:
+        """Vertices that may be among the ``k`` likeliest new partners of a vertex, ascending."""
 
     @abstractmethod
     def _new_rows(
@@ -183,7 +191,9 @@ class Predictor:
     def score_indices(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
         """The scores of pairs of vertex numbers: (m,)."""
         self._check_fitted()
-        return self._link_posterior.log_odds(self._rows, sources, targets)
+        vertices, number = np.unique([sources, targets], return_inverse=True)
+        ends = number.reshape(2, -1)
+        return self._link_posterior.log_odds(self._rows_of(vertices), *ends)
 
     def score_matrix(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
         """The scores of each source with each target: (len(sources), len(targets))."""
@@ -242,13 +252,18 @@ class Predictor:
         self._check_fitted()
         k, network = checked_k(k), self.network_
         vertex = network.index(vertex_id)
-        rows = self._rows
-        scores = self._link_posterior.log_odds_matrix(rows.take(np.array([vertex])), rows)[0]
-        linked = network.links[(network.links == vertex).any(axis=1)]
-        scores[np.append(linked.ravel(), vertex)] = -np.inf
-        best = np.argsort(-scores, kind="stable")[:k]
-        best = best[np.isfinite(scores[best])]
-        probabilities = self.probability(scores[best], balanced=False)
+        if len(network) <= EXACT_UP_TO:
+            rows = self._rows
+            scores = self._link_posterior.log_odds_matrix(rows.take(np.array([vertex])), rows)[0]
+            linked = network.links[(network.links == vertex).any(axis=1)]
+            others = np.setdiff1d(np.arange(len(network)), np.append(linked.ravel(), vertex))
+            scores = scores[others]
+        else:
+            others = self._candidates(vertex, k)
+            scores = self.score_indices(np.full(len(others), vertex), others)
+        order = np.argsort(-scores, kind="stable")[:k]
+        best = others[order]
+        probabilities = self.probability(scores[order], balanced=False)
         return [
             Suggestion(network.ids[j], float(p), snippet(network.texts[j]))
             for j, p in zip(best, probabilities, strict=True)
@@ -323,7 +338,9 @@ class Predictor:
             )
             for v in ends
         )
-        rows_a, rows_b = (self._rows.take(np.array([vertex])) for vertex in ends)
+        vertices, number = np.unique(ends, return_inverse=True)
+        rows = self._rows_of(vertices)
+        rows_a, rows_b = rows.take(number[:1]), rows.take(number[1:])
         return self._explain(first, second, rows_a, rows_b)
 
     def explain_texts(self, a: str, b: str) -> Explanation:

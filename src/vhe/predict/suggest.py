@@ -2,7 +2,9 @@
 
 Up to `EXACT_UP_TO` vertices, all pairs are scored. Beyond, candidates are collected and then scored
 exactly: the nearest vertices at each scale (an index, the extra `search`), vertices that share rare
-words, vertices with common neighbours, and the vertices with most links.
+words, vertices with common neighbours, and the vertices with most links. Pairs with an isolated
+vertex have weights of their own in the link posterior, so the nearest isolated vertices are
+searched apart from the others. `scan.py` finds the candidates of a single vertex without an index.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from vhe.predict.link_posterior import LinkPosterior
-from vhe.predict.pair_features import VertexRows
+from vhe.predict.pair_features import LINK_STRENGTHS, VertexRows
 
 EXACT_UP_TO = 8_000  # vertices
 SCORES_AT_ONCE = 2**22  # entries of the largest score matrix held at a time
 NEAREST = 64  # candidates per scale, beside the number that is asked for
-OTHERS = 16  # candidates per vertex from words, neighbours and degrees each
+ISOLATED = 32  # candidates without links
+COMMON_NEIGHBOURS = 64  # candidates with common neighbours
+COMMON_WORDS = 16  # candidates with common rare words
+HUBS = 16  # candidates with most links
 SMALL_WEIGHT = 0.1  # of a scale, relative to the embedding: it has no candidates of its own
 RARE = 100  # vertices of a word, or links of a neighbour, beyond which it is not followed
 
@@ -88,43 +93,63 @@ def exact_partners(
     return partner, score
 
 
+def searched_scales(posterior: LinkPosterior) -> list[str]:
+    """The scales whose nearest vertices are candidates, the embedding first."""
+    weights = posterior.weights
+    small = SMALL_WEIGHT * weights["embedding"]
+    return ["embedding", *(name for name in LINK_STRENGTHS if weights.get(name, 0) > small)]
+
+
+def uses_neighbours(posterior: LinkPosterior) -> bool:
+    return bool({"neighbours", "structure"} & set(posterior.names))
+
+
 def _candidates(posterior: LinkPosterior, rows: VertexRows, k: int) -> Iterator[Vertices]:
     """Tables (n, c) of vertices that may be likely partners, -1 where there are fewer."""
-    names, n = posterior.names, len(rows)
-    small = SMALL_WEIGHT * posterior.weights["embedding"]
-    for name in rows.scales:
-        if posterior.weights.get(name, 0) > small:
-            yield _nearest_in_index(rows.scales[name], min(k + NEAREST, n))
-    if "words" in names:
+    linked = np.flatnonzero(rows.degree)
+    for name in searched_scales(posterior):
+        yield _nearest_in_index(rows.scales[name], linked, k + NEAREST)
+    isolated = np.flatnonzero(rows.degree == 0)
+    yield _nearest_in_index(rows.scales["embedding"], isolated, k + ISOLATED)
+    if "words" in posterior.names:
         rare = np.bincount(rows.words.indices, minlength=rows.words.shape[1]) <= RARE
         words = rows.words[:, rare]
-        yield _largest_products(words, words.T.tocsr())
-    if {"neighbours", "structure"} & set(names):
+        yield _largest_products(words, words.T.tocsr(), COMMON_WORDS)
+    if uses_neighbours(posterior):
         few = sparse.diags_array((rows.degree <= RARE) * rows.neighbour_weight)
-        yield _largest_products(sparse.csr_array(rows.adjacency @ few), rows.adjacency)
+        near = sparse.csr_array(rows.adjacency @ few)
+        yield _largest_products(near, rows.adjacency, COMMON_NEIGHBOURS)
     if posterior.weights.get("degree", 0) > 0:
-        yield np.tile(np.argsort(-rows.degree, kind="stable")[:OTHERS], (n, 1))
+        yield np.tile(hubs(rows.degree), (len(rows), 1))
 
 
-def _nearest_in_index(unit: Vectors, count: int) -> Vertices:
+def hubs(degree: Vertices) -> Vertices:
+    """The vertices with most links."""
+    return np.argsort(-degree, kind="stable")[:HUBS]
+
+
+def _nearest_in_index(unit: Vectors, among: Vertices, count: int) -> Vertices:
+    """The nearest of some vertices, by the rows of all: (n, count) or fewer."""
     from usearch.index import Index
 
+    if not len(among):
+        return np.zeros((len(unit), 0), dtype=np.int64)
     # 8 bits per dimension suffice for candidates, and are twice as fast as 16
     index = Index(ndim=unit.shape[1], metric="cos", dtype="i8")
-    index.add(np.arange(len(unit)), unit)
-    found: Vertices = index.search(unit, count).keys.astype(np.int64)
+    index.add(among, unit[among])
+    found: Vertices = index.search(unit, min(count, len(among))).keys.astype(np.int64)
     return found.reshape(len(unit), -1)
 
 
-def _largest_products(left: sparse.csr_array, right: sparse.csr_array) -> Vertices:
-    """For each row of ``left @ right`` the columns of its `OTHERS` largest entries."""
-    best = np.full((left.shape[0], OTHERS), -1, dtype=np.int64)
+def _largest_products(left: sparse.csr_array, right: sparse.csr_array, count: int) -> Vertices:
+    """For each row of ``left @ right`` the columns of its ``count`` largest entries."""
+    best = np.full((left.shape[0], count), -1, dtype=np.int64)
     for start in range(0, left.shape[0], step := 4096):
         product = sparse.csr_array(left[start : start + step] @ right)
         row = np.repeat(np.arange(product.shape[0]), np.diff(product.indptr))
         order = np.lexsort((-product.data, row))
         rank = np.arange(len(order)) - product.indptr[row[order]]
-        kept = rank < OTHERS
+        kept = rank < count
         best[start + row[order][kept], rank[kept]] = product.indices[order][kept]
     return best
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +26,14 @@ from vhe.storage import schema
 from vhe.storage.arrays import array_file, read_arrays
 from vhe.storage.folder import Content, Folder, json_bytes, open_folder, write_folder
 from vhe.storage.keys import decode_key, encode_key
+from vhe.storage.stored_network import StoredColumn, StoredNetwork
 from vhe.text.encoder_identity import EncoderIdentity
 
 MODEL = "model"  # the kind of folder
+VERTICES, EDGES = "vertices.parquet", "edges.parquet"
+LARGE = 1 << 25  # bytes of all tables beyond which a question reads only what it needs
+LARGE_TABLE = 1 << 24  # bytes of a table whose values are then checked when they are used
+ROW_GROUP = 1 << 13  # rows of a Parquet file that are read at a time
 CONFIGS: dict[str, type[VHEConfig] | type[PairVHEConfig]] = {
     "graph": VHEConfig,
     "pair": PairVHEConfig,
@@ -92,8 +98,8 @@ def write_model(folder: Path, saved: SavedModel) -> None:
             "config.json": json_bytes(about),
             "weights.safetensors": array_file(saved.arrays),
             "vocabulary.txt": "".join(f"{word}\n" for word in saved.vocabulary).encode(),
-            "vertices.parquet": _parquet(vertices),
-            "edges.parquet": _parquet(edges),
+            VERTICES: _parquet(vertices),
+            EDGES: _parquet(edges),
             "history.jsonl": "".join(json.dumps(r) + "\n" for r in saved.history).encode(),
             "result.json": json_bytes(saved.result),
         },
@@ -101,11 +107,12 @@ def write_model(folder: Path, saved: SavedModel) -> None:
     )
 
 
-def read_model(folder: Path) -> SavedModel:
+def read_model(folder: Path, *, partly: bool = False) -> SavedModel:
     """Read a model folder; every file is verified, and every value checked (`vhe.storage.schema`).
 
     Counts of rows are compared before the rows are read: a file of a few kilobytes can claim
-    millions.
+    millions. With ``partly``, tables, ids and texts of more than `LARGE` bytes stay on disk: their
+    sizes are checked here, their values when they are used.
     """
     try:
         with open_folder(folder, MODEL) as files:
@@ -117,12 +124,17 @@ def read_model(folder: Path) -> SavedModel:
             schema.check_result(result, history, about["model"])
             vocabulary = schema.parse_words(files.read("vocabulary.txt"))
             config = CONFIGS[about["model"]].from_dict(about["config"])
-            arrays = read_arrays(files.path("weights.safetensors"), f"{folder}/weights.safetensors")
-            schema.check_tables(about["model"], arrays, len(vocabulary), config.latent_dim)
+            partly = partly and files.entries["weights.safetensors"]["bytes"] > LARGE
+            weights = files.path("weights.safetensors", verify=not partly)
+            arrays = read_arrays(weights, f"{folder}/weights.safetensors")
+            up_to = LARGE_TABLE if partly else math.inf
+            words, dimensions = len(vocabulary), config.latent_dim
+            schema.check_tables(about["model"], arrays, words, dimensions, up_to=up_to)
+            read_network = _stored_network if partly else _network
             return SavedModel(
                 model=about["model"],
                 config=config,
-                network=_network(files, about["network"], schema.number_of_vertices(arrays)),
+                network=read_network(files, about["network"], schema.number_of_vertices(arrays)),
                 vocabulary=vocabulary,
                 arrays=arrays,
                 numbers={name: float(value) for name, value in about["numbers"].items()},
@@ -148,8 +160,8 @@ def incomplete(folder: Path, error: Exception) -> VHEError:
 
 
 def _network(files: Folder, about: dict[str, Any], n: int) -> TextNetwork:
-    vertices = _table(files, "vertices.parquet", n, ("id", "text"), ("label",))
-    edges = _table(files, "edges.parquet", about["edges"], ("source", "target"), ("weight",))
+    vertices = _table(files, VERTICES, n, ("id", "text"), ("label",))
+    edges = _table(files, EDGES, about["edges"], ("source", "target"), ("weight",))
     texts = parquet_values(vertices["text"])
     if sum(map(len, texts)) > physical_memory():  # equal texts are stored once
         raise VHEError(f"{files.folder}: its texts are larger than the memory of this machine")
@@ -159,6 +171,29 @@ def _network(files: Folder, about: dict[str, Any], n: int) -> TextNetwork:
         texts,
         np.stack([edges[end].to_numpy() for end in ("source", "target")], axis=1),
         _decoded(vertices["label"]) if labels else None,
+        directed=about["directed"],
+        name=about["name"],
+        edge_weights=edges["weight"].to_numpy() if "weight" in edges else None,
+    )
+
+
+def _stored_network(files: Folder, about: dict[str, Any], n: int) -> TextNetwork:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    where = str(files.folder / VERTICES)
+    with readable_parquet(where):
+        # the mapped file stays open after the folder is closed, and if it is replaced
+        path = files.path(VERTICES, verify=False)
+        file = parquet.ParquetFile(pa.memory_map(str(path)), read_dictionary=["id", "label"])
+        _check_columns(file, n, ("id", "text"), ("label",))
+    edges = _table(files, EDGES, about["edges"], ("source", "target"), ("weight",))
+    labels = "label" in file.schema_arrow.names
+    return StoredNetwork(
+        StoredColumn(file, "id", where, _key),
+        StoredColumn(file, "text", where, str),
+        np.stack([edges[end].to_numpy() for end in ("source", "target")], axis=1),
+        StoredColumn(file, "label", where, _key) if labels else None,
         directed=about["directed"],
         name=about["name"],
         edge_weights=edges["weight"].to_numpy() if "weight" in edges else None,
@@ -190,7 +225,7 @@ def _parquet(columns: dict[str, Any]) -> Content:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        pq.write_table(pa.table(columns), path, compression="zstd")
+        pq.write_table(pa.table(columns), path, compression="zstd", row_group_size=ROW_GROUP)
 
     return write
 
@@ -201,9 +236,13 @@ def _table(
     """Return the columns of a Parquet file that must have this number of rows."""
     with readable_parquet(str(files.folder / name)):
         file = open_parquet(files.read(name))
-        names = file.schema_arrow.names
-        if file.metadata.num_rows != rows:
-            raise ValueError(f"it has {file.metadata.num_rows:,} rows, not {rows:,}")
-        if len(set(names)) < len(names) or not set(required) <= set(names) <= {*required, *others}:
-            raise ValueError(f"its columns are {names}")
-        return parquet_table(file, names)
+        _check_columns(file, rows, required, others)
+        return parquet_table(file, file.schema_arrow.names)
+
+
+def _check_columns(file: Any, rows: int, required: Sequence[str], others: Sequence[str]) -> None:
+    names = file.schema_arrow.names
+    if file.metadata.num_rows != rows:
+        raise ValueError(f"it has {file.metadata.num_rows:,} rows, not {rows:,}")
+    if len(set(names)) < len(names) or not set(required) <= set(names) <= {*required, *others}:
+        raise ValueError(f"its columns are {names}")
