@@ -41,6 +41,8 @@ FORMATS: dict[str, Format] = {".json": "json", ".md": "markdown"}
 OF_VERTEX, OF_NETWORK = 10, 100  # default numbers of links
 ENDS = ("source", "target")
 
+Columns = dict[str, list[Any]]
+
 
 def suggest(
     model: ModelFolder,
@@ -122,25 +124,27 @@ def suggest(
         vertex = None if id is None else vertex_id(network, id)
         rejected = _rejected(decisions)
         more = len(rejected)
+        most = None
         if all:
-            table = _without(fitted.suggest_each(k or OF_VERTEX), rejected)
+            columns = _columns(fitted.suggest_each(k or OF_VERTEX))
         elif id is None:
-            table = fitted.suggest_all((k or OF_NETWORK) + more, duplicates=not no_duplicates)
-            table = _without(table, rejected)[: k or OF_NETWORK]
+            most = k or OF_NETWORK
+            table = fitted.suggest_all(most + more, duplicates=not no_duplicates)
+            columns = _columns(table)
         else:
-            table = _of_vertex(fitted, vertex, (k or OF_VERTEX) + more)
-            table = _without(table, rejected)[: k or OF_VERTEX]
-        table = table[table["probability"] >= min_probability]
-    columns: dict[str, list[Any]] = {str(name): table[name].tolist() for name in table}
+            most = k or OF_VERTEX
+            columns = _of_vertex(fitted, vertex, most + more)
+        columns = _selected(columns, rejected, most, min_probability)
+    links = len(columns["probability"])
     if out is not None:
         _write(out, columns, format, raw)
-        found = {"file": out, "links": len(table), "vertices": len(network)}
-        print_result(json, found, [("links", f"{len(table):,}"), ("file", out)])
+        found = {"file": out, "links": links, "vertices": len(network)}
+        print_result(json, found, [("links", f"{links:,}"), ("file", out)])
     elif json or format == "json":
         print_json(_document(columns, vertex))
     elif format in ("csv", "markdown"):
         print_lines(_text(columns, format, raw).rstrip("\n"))
-    elif not len(table):
+    elif not links:
         reason = f"with probability {min_probability:g} or more" if min_probability else "left"
         print_lines(f"no missing links {reason}")
     else:
@@ -155,26 +159,35 @@ def _rejected(file: Path | None) -> set[frozenset[Any]]:
     return {frozenset(pair) for pair in Decisions(file, create=False).pairs("rejected")}
 
 
-def _without(table: pandas.DataFrame, pairs: set[frozenset[Any]]) -> pandas.DataFrame:
-    """The rows of other pairs."""
-    if not pairs:
-        return table
-    ends = zip(table["source"], table["target"], strict=True)
-    return table[[frozenset(pair) not in pairs for pair in ends]]
+def _columns(table: pandas.DataFrame) -> Columns:
+    return {str(name): table[name].tolist() for name in table}
 
 
-def _of_vertex(fitted: FittedModel, vertex: Any, k: int) -> pandas.DataFrame:
-    import pandas
+def _of_vertex(fitted: FittedModel, vertex: Any, k: int) -> Columns:
+    found = fitted.suggest_links(vertex, k)
+    return {
+        "source": [vertex] * len(found),
+        "target": [suggestion.id for suggestion in found],
+        "probability": [suggestion.probability for suggestion in found],
+        "text": [suggestion.text for suggestion in found],
+    }
 
-    found = [(vertex, s.id, s.probability, s.text) for s in fitted.suggest_links(vertex, k)]
-    return pandas.DataFrame(found, columns=["source", "target", "probability", "text"])
+
+def _selected(
+    columns: Columns, rejected: set[frozenset[Any]], most: int | None, least: float
+) -> Columns:
+    """The first ``most`` pairs that were not rejected, of a probability of at least ``least``."""
+    ends = zip(columns["source"], columns["target"], strict=True)
+    kept = [row for row, pair in enumerate(ends) if frozenset(pair) not in rejected][:most]
+    kept = [row for row in kept if columns["probability"][row] >= least]
+    return {name: [cells[row] for row in kept] for name, cells in columns.items()}
 
 
-def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+def _rows(columns: Columns) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _document(columns: dict[str, list[Any]], vertex: Any) -> dict[str, Any]:
+def _document(columns: Columns, vertex: Any) -> dict[str, Any]:
     if vertex is None:
         return {"links": _rows(columns)}
     links = [
@@ -184,7 +197,7 @@ def _document(columns: dict[str, list[Any]], vertex: Any) -> dict[str, Any]:
     return {"id": vertex, "links": links}
 
 
-def _text(columns: dict[str, list[Any]], format: Format | None, raw: bool) -> str:
+def _text(columns: Columns, format: Format | None, raw: bool) -> str:
     """Return the links as JSON, CSV or a Markdown checklist."""
     if format == "json":
         return to_json(_document(columns, None)) + "\n"
@@ -203,7 +216,7 @@ def _text(columns: dict[str, list[Any]], format: Format | None, raw: bool) -> st
     return text.getvalue()
 
 
-def _write(out: Path, columns: dict[str, list[Any]], format: Format | None, raw: bool) -> None:
+def _write(out: Path, columns: Columns, format: Format | None, raw: bool) -> None:
     if format is not None:
         from vhe.runtime.files import atomic_write
 
@@ -218,7 +231,7 @@ def _write(out: Path, columns: dict[str, list[Any]], format: Format | None, raw:
     write_table(out, columns)
 
 
-def _print(columns: dict[str, list[Any]], vertex: Any) -> None:
+def _print(columns: Columns, vertex: Any) -> None:
     """Print the links as a table that fits the terminal."""
     rows = _rows(columns)
     if vertex is not None:

@@ -29,6 +29,7 @@ from vhe.data.readers.cane import read_cane_folder
 from vhe.data.readers.graphml import read_graphml
 from vhe.data.readers.network_tables import read_tables
 from vhe.errors import VHEError
+from vhe.runtime.arrays import distinct
 from vhe.runtime.messages import counted, shown
 
 
@@ -137,7 +138,7 @@ class TextNetwork:
     @cached_property
     def links(self) -> Integers:
         """Distinct undirected edges without loops, i < j, sorted: (k, 2); used in training."""
-        keys = np.unique(self._keys(self.edges)[self.edges[:, 0] != self.edges[:, 1]])
+        keys = distinct(self._keys(self.edges)[self.edges[:, 0] != self.edges[:, 1]])
         return read_only(np.stack(np.divmod(keys, len(self)), axis=1))
 
     @cached_property

@@ -13,6 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from vhe.runtime.arrays import distinct
+
 TRIES = 8  # attempts to draw a negative that is not a link
 
 
@@ -42,7 +44,7 @@ class LinkSet:
 
     def __init__(self, links: NDArray[np.int64], vertices: int) -> None:
         self.vertices = vertices
-        self._keys = np.unique(self._key(links[:, 0], links[:, 1]))
+        self._keys = distinct(self._key(links[:, 0], links[:, 1]))
 
     def _key(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.minimum(i, j) * self.vertices + np.maximum(i, j)

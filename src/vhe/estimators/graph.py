@@ -31,6 +31,7 @@ from vhe.graph.selection import EncoderChoice, choose_encoder_weight, choose_wei
 from vhe.graph.training import GraphTrainer
 from vhe.predict.pair_features import LINK_STRENGTHS, Rows
 from vhe.runtime import process_group
+from vhe.runtime.arrays import distinct
 from vhe.runtime.loop import TrainingLoop, TrainingState
 from vhe.runtime.progress import Progress
 from vhe.runtime.tables import parse_bytes
@@ -307,7 +308,7 @@ class VHE(FittedGraph, Estimator):
                 )
                 own = np.isin(isolated, vertices)
                 isolated, couplings = isolated[own], couplings[own]
-                near = np.unique(couplings.indices)
+                near = distinct(couplings.indices)
                 read = np.union1d(vertices, near)
                 means = self._blocks.means(name, prior, numbers, read)
                 found[name] = means[np.searchsorted(read, vertices)]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from vhe.graph.posterior import ITERATIONS
 from vhe.graph.prior import GraphPrior
+from vhe.runtime.arrays import distinct
 from vhe.runtime.progress import Progress
 from vhe.runtime.tables import release
 from vhe.text.codes import TextCodes
@@ -83,7 +84,7 @@ class Blocks:
             return means[torch.from_numpy(vertices)].cpu().numpy()
         table = self.table(name, prior)
         found = table[vertices]
-        ends = np.unique(prior.links[masked])
+        ends = distinct(prior.links[masked])
         if len(ends):
             region = prior.neighbourhood(ends, REGION)
             outside = torch.from_numpy(table).to(prior.device)

@@ -15,6 +15,7 @@ from scipy import sparse
 from vhe.graph.model import NEIGHBOURS, text_precision
 from vhe.graph.prior import LARGEST_WEIGHT
 from vhe.predict.pair_features import LINK_STRENGTHS
+from vhe.runtime.arrays import distinct
 from vhe.scale.lists import search
 from vhe.scale.shards import (
     Numbers,
@@ -74,7 +75,7 @@ def merge_pairs(block: int, work: Path, sizes: list[int], edge_parts: int) -> in
     low, n = sum(sizes[:block]), sum(sizes)
     limits = low, low + sizes[block]
     links = collect(work, "half-links", edge_parts, "i", *limits)
-    key = np.unique(links["i"] * n + links["j"])
+    key = distinct(links["i"] * n + links["j"])
     i, j = np.divmod(key, n)
     degree = np.bincount(i - low, minlength=sizes[block])
     write_array(shard(work, "degree", block), degree)
@@ -175,7 +176,7 @@ def write_boundary(
         halo = read_array(system_path(work, name, other))["halo"]
         first, last = np.searchsorted(halo, [low, low + sizes[block]])
         wanted.append(halo[first:last])
-    write_array(shard(work, f"boundary-{name}", block), np.unique(np.concatenate(wanted)) - low)
+    write_array(shard(work, f"boundary-{name}", block), distinct(np.concatenate(wanted)) - low)
 
 
 def write_receipt(block: int, work: Path, sizes: list[int], name: str) -> None:

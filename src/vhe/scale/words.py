@@ -20,7 +20,7 @@ from vhe.data.sampling import random_stream
 from vhe.data.text import PADDING, Corpus, limited, tokenize
 from vhe.estimators import VHE
 from vhe.predict.predictor import snippet
-from vhe.runtime.arrays import unit_rows
+from vhe.runtime.arrays import distinct, unit_rows
 from vhe.runtime.device import using_threads
 from vhe.runtime.files import atomic_write
 from vhe.scale.engine import Engine
@@ -107,9 +107,9 @@ def encode(part: int, work: Path, vocabulary: Path, max_words: int) -> dict[str,
     tokens, clipped, truncated = limited(token_of[spool], offsets, max_words)
     write_ragged(work, "tokens", part, tokens, np.append(0, np.cumsum(clipped)))
     text = np.repeat(np.arange(len(clipped)), clipped)
-    distinct = np.unique(text * (len(words) + 1) + tokens) % (len(words) + 1)
+    entries = distinct(text * (len(words) + 1) + tokens) % (len(words) + 1)
     return {
-        "frequency": np.bincount(distinct, minlength=len(words) + 1)[1:],
+        "frequency": np.bincount(entries, minlength=len(words) + 1)[1:],
         "lengths": np.bincount(clipped, minlength=max_words + 1),
         "truncated": truncated,
     }

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vhe.config import PairVHEConfig, VHEConfig
 from vhe.data.network import TextNetwork
 from vhe.data.readers.parquet import (
     open_parquet,
+    parquet_numbers,
     parquet_table,
     parquet_values,
     readable_parquet,
@@ -161,7 +163,7 @@ def incomplete(folder: Path, error: Exception) -> VHEError:
 
 def _network(files: Folder, about: dict[str, Any], n: int) -> TextNetwork:
     vertices = _table(files, VERTICES, n, ("id", "text"), ("label",))
-    edges = _table(files, EDGES, about["edges"], ("source", "target"), ("weight",))
+    edges, weights = _edges(files, about["edges"])
     texts = parquet_values(vertices["text"])
     if sum(map(len, texts)) > physical_memory():  # equal texts are stored once
         raise VHEError(f"{files.folder}: its texts are larger than the memory of this machine")
@@ -169,11 +171,11 @@ def _network(files: Folder, about: dict[str, Any], n: int) -> TextNetwork:
     return TextNetwork(
         _decoded(vertices["id"], distinct=True),
         texts,
-        np.stack([edges[end].to_numpy() for end in ("source", "target")], axis=1),
+        edges,
         _decoded(vertices["label"]) if labels else None,
         directed=about["directed"],
         name=about["name"],
-        edge_weights=edges["weight"].to_numpy() if "weight" in edges else None,
+        edge_weights=weights,
     )
 
 
@@ -185,19 +187,27 @@ def _stored_network(files: Folder, about: dict[str, Any], n: int) -> TextNetwork
     with readable_parquet(where):
         # the mapped file stays open after the folder is closed, and if it is replaced
         path = files.path(VERTICES, verify=False)
-        file = parquet.ParquetFile(pa.memory_map(str(path)), read_dictionary=["id", "label"])
+        file = parquet.ParquetFile(pa.memory_map(str(path)))
         _check_columns(file, n, ("id", "text"), ("label",))
-    edges = _table(files, EDGES, about["edges"], ("source", "target"), ("weight",))
+    edges, weights = _edges(files, about["edges"])
     labels = "label" in file.schema_arrow.names
     return StoredNetwork(
         StoredColumn(file, "id", where, _key),
         StoredColumn(file, "text", where, str),
-        np.stack([edges[end].to_numpy() for end in ("source", "target")], axis=1),
+        edges,
         StoredColumn(file, "label", where, _key) if labels else None,
         directed=about["directed"],
         name=about["name"],
-        edge_weights=edges["weight"].to_numpy() if "weight" in edges else None,
+        edge_weights=weights,
     )
+
+
+def _edges(files: Folder, rows: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Pairs of vertex numbers (m, 2), and their weights (m,) if they have some."""
+    columns = _table(files, EDGES, rows, ("source", "target"), ("weight",))
+    with readable_parquet(str(files.folder / EDGES)):
+        found = {name: parquet_numbers(column) for name, column in columns.items()}
+    return np.stack([found["source"], found["target"]], axis=1), found.get("weight")
 
 
 def _decoded(column: Any, distinct: bool = False) -> list[Any]:

@@ -50,11 +50,16 @@ class StoredColumn(Sequence[Any]):
 
     def place(self, value: str) -> int | None:
         """The place of a value as it is stored."""
+        import pyarrow as pa
         from pyarrow import compute
 
+        data = value.encode()
+        ends = np.array([0, len(data)], dtype=np.int32)
+        # from buffers: `pa.scalar` would import pandas, which takes longer than the search
+        wanted = pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(data))[0]
         with readable_parquet(self._where):
             column = self._file.read(columns=[self._name])[self._name]
-            place = compute.index(compute.cast(column, "string"), value).as_py()
+            place = compute.index(column, wanted).as_py()
         return None if place < 0 else place
 
     def _values(self, group: int) -> list[str]:

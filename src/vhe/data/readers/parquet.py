@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vhe.errors import VHEError
 from vhe.runtime.files import physical_memory
 from vhe.runtime.messages import shortened
@@ -66,6 +69,12 @@ def parquet_values(column: Any) -> list[Any]:
         distinct = chunk.dictionary.to_pylist()
         values += [None if k is None else distinct[k] for k in chunk.indices.to_pylist()]
     return values
+
+
+def parquet_numbers(column: Any) -> NDArray[Any]:
+    """Return an Arrow column of numbers without nulls; `to_numpy` would import pandas."""
+    chunks = [np.from_dlpack(chunk) for chunk in column.chunks]
+    return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
 
 
 def arrow_array(values: Sequence[Any]) -> Any:
