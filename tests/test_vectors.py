@@ -245,12 +245,33 @@ def test_weights_multiply_the_strength_of_links() -> None:
     assert apart[1] < 0.5 * apart[0]
 
 
-def test_weights_survive_saving(tmp_path: Path) -> None:
+def test_weights_survive_saving_and_new_vertices(tmp_path: Path) -> None:
     base = network()
     weights = np.linspace(1, 2, len(base.edges))
     vhe.VHE(**SETTINGS).fit(network(edge_weights=weights)).save(tmp_path / "m")
     loaded = vhe.load_model(tmp_path / "m")
     np.testing.assert_array_equal(loaded.network_.edge_weights, weights)
+    grown = loaded.add_vertices({"new": "topic1"}, [("new", "v1")]).network_
+    np.testing.assert_array_equal(grown.edge_weights, np.append(weights, 1))
+
+
+def test_constant_columns_are_named() -> None:
+    wide = np.hstack([vectors(), np.full((N, 1), 7.0), vectors()[:, :1]])
+    with pytest.warns(UserWarning, match="1 constant column of the vectors dropped") as seen:
+        model = vhe.VHE(**SETTINGS).fit(network(texts=[""] * N, vectors=wide))
+    note = f"1 constant column of the vectors dropped (numbers from 0: {TOPICS})"
+    assert [str(w.message) for w in seen if "constant" in str(w.message)] == [note]
+    assert note in model.result_["notes"]
+
+
+def test_the_pair_model_says_what_it_does_not_use() -> None:
+    settings = {k: v for k, v in SETTINGS.items() if k in ("random_state", "verbose")}
+    weights = np.ones(len(network().edges))
+    with pytest.warns(UserWarning, match="the pair model does not use the vectors and the weights"):
+        model = vhe.PairVHE(steps=2, **settings).fit(
+            network(vectors=vectors(), edge_weights=weights)
+        )
+    assert any("pair model does not use" in note for note in model.result_["notes"])
 
 
 def test_a_real_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from vhe.cli.encoder import Vectors, read_vectors
+from vhe.cli.encoder import Vectors
 from vhe.cli.options import Help, Json, ModelFolder, Overwrite, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_result, print_status
 from vhe.cli.paths import check_model_folder
@@ -15,7 +15,7 @@ def add(
     model: ModelFolder,
     /,
     *,
-    vertices: Annotated[Path, Help("file with columns id, text[, label]")],
+    vertices: Annotated[Path, Help("file with columns id, text[, vector, label]")],
     edges: Annotated[Path | None, Help("file with columns source, target; one end is new")] = None,
     out: Annotated[Path, Help("folder for the extended model")],
     method: Annotated[
@@ -40,17 +40,23 @@ def add(
         import time
 
         from vhe.data.readers.network_tables import read_new_vertices
+        from vhe.data.readers.records import Rules
+        from vhe.data.vector_files import read_vectors
         from vhe.fitted import FittedGraph
 
         fitted = read_model(model)
-        new = read_new_vertices(vertices, edges, fitted.network_)
+        rules = Rules(text_optional=vectors is not None)
+        new = read_new_vertices(vertices, edges, fitted.network_, rules)
         for note in new.notes:
             print_status(f"note: {note}")
         started = time.monotonic()
         labels = new.labels if any(v is not None for v in new.labels.values()) else None
         if encoder is not None and isinstance(fitted, FittedGraph):
             fitted.encoder = encoder
-        given = None if vectors is None else read_vectors(vectors)
+        given = new.vectors if vectors is None else read_vectors(vectors)
+        if vectors is None and given is not None and not fitted.takes_vectors:
+            print_status("note: the vectors are not used, because the model was fitted without")
+            given = None
         fitted.add_vertices(new.texts, new.edges, labels, method=method, vectors=given)
         seconds = time.monotonic() - started
         fitted.save(out)

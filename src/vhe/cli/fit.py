@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 from cyclopts.types import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from vhe.cli.config import Model, settings, settings_class
-from vhe.cli.encoder import EncoderOptions, with_vectors
+from vhe.cli.encoder import EncoderOptions
 from vhe.cli.help import print_panel
 from vhe.cli.options import Help, Json, Overwrite, Source, Threads
 from vhe.cli.output import diagnostics_to_stderr, print_lines, print_result, print_status
@@ -142,11 +142,9 @@ def fit(
         else:
             null = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stderr(null))
-        network = read_network(source, options=reading)
+        network = read_network(source, options=reading, vectors=encoding.vectors)
         if decisions is not None:
             network = _with_accepted(network, decisions)
-        if encoding.vectors is not None:
-            network = with_vectors(network, encoding.vectors)
         if first:
             check_free_space(out, _model_size(network, chosen))
         if epochs is not None:

@@ -31,8 +31,12 @@ def _names(meaning: str) -> str:
 class NetworkOptions:
     """How a network is read; the options of every command with a SOURCE."""
 
-    vertices: Annotated[Path | None, Help("instead of SOURCE: file with id, text[, label]")] = None
-    edges: Annotated[Path | None, Help("file with source, target: links of the vertices")] = None
+    vertices: Annotated[
+        Path | None, Help("instead of SOURCE: file with id, text[, vector, label]")
+    ] = None
+    edges: Annotated[
+        Path | None, Help("file with source, target[, weight]: links of the vertices")
+    ] = None
     id: Annotated[str | None, Help(f"column of ids (default: {_names('id')})")] = None
     text: Annotated[
         str | None,
@@ -52,6 +56,11 @@ class NetworkOptions:
     references: Annotated[
         str | None, Help(f"column or field of references (default: {_names('references')})")
     ] = None
+    vector: Annotated[
+        str | None,
+        Help("column of vectors, or numeric columns (default: vector)", metavar="COLUMNS"),
+    ] = None
+    weight: Annotated[str | None, Help("column of weights in --edges (default: weight)")] = None
     on_unknown: Annotated[
         Literal["error", "skip", "create"] | None,
         Help(
@@ -76,10 +85,16 @@ class NetworkOptions:
     ] = None
 
 
-def read_network(source: str | None, options: NetworkOptions | None = None) -> TextNetwork:
-    """Read the network named by SOURCE or by options; print the notes of the reader."""
+def read_network(
+    source: str | None, options: NetworkOptions | None = None, vectors: Path | None = None
+) -> TextNetwork:
+    """Read the network named by SOURCE or by options, with the vectors of a file, if any.
+
+    Prints the notes of the reader.
+    """
     from vhe.data.datasets import DATASETS, load
     from vhe.data.sources import read
+    from vhe.data.vector_files import with_vectors
 
     given = dict(vars(options or NetworkOptions()))
     vertices, edges, url = given.pop("vertices"), given.pop("edges"), given.pop("sql")
@@ -103,11 +118,13 @@ def read_network(source: str | None, options: NetworkOptions | None = None) -> T
             option = "edges" if edges else extra[0].replace("_", "-")
             raise VHEError(f"--{option}: {source} is a dataset: omit the option")
         network = load(source)
+        if vectors is not None:
+            network = with_vectors(network, vectors)
     elif source is not None and not _can_be_read(source):
         network = load(source)  # raises an error with the names of the datasets
     else:
         with Progress("reading"):
-            network = read(url or source or vertices or "", edges, **chosen)
+            network = read(url or source or vertices or "", edges, vectors=vectors, **chosen)
     for note in network.notes:
         print_status(f"note: {note}")
     return network

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -67,6 +67,15 @@ def checked_vectors(
         )
     array.setflags(write=False)
     return array
+
+
+def stacked_vectors(rows: Sequence[Any], row_name: Callable[[int], str]) -> Vectors:
+    """Stack one vector per vertex, zeros where it is None: (n, k); see `checked_vectors`."""
+    given = [row for row in rows if row is not None]
+    if not given:
+        raise VHEError("no vertex has a vector; check the name of the attribute or column.")
+    nothing = np.zeros(np.size(given[0]), dtype=np.float32)
+    return checked_vectors([nothing if row is None else row for row in rows], row_name=row_name)
 
 
 def checked_weights(weights: ArrayLike, count: int) -> Weights:

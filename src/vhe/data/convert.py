@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vhe.data.attributes import Vectors, checked_vectors, checked_weights
+from vhe.data.attributes import Vectors, checked_vectors, checked_weights, stacked_vectors
 from vhe.data.checks import edge_indices
 from vhe.data.parts import NetworkLike, NetworkParts
 from vhe.errors import VHEError
@@ -124,13 +124,7 @@ def from_pandas(
 
 
 def _rows(ids: Sequence[Hashable], rows: Sequence[Any]) -> Vectors:
-    """Stack one vector per vertex, zeros where it is None: (n, k)."""
-    given = [row for row in rows if row is not None]
-    if not given:
-        raise VHEError("no vertex has a vector; check the name of the attribute or column.")
-    nothing = np.zeros(np.size(given[0]))
-    filled = [nothing if row is None else row for row in rows]
-    return checked_vectors(filled, row_name=lambda k: f"row {k} ({shown(ids[k])})")
+    return stacked_vectors(rows, lambda k: f"row {k} ({shown(ids[k])})")
 
 
 def _column(table: pandas.DataFrame, name: str, column: str, missing: bool = True) -> list[Any]:
@@ -157,22 +151,26 @@ def to_pandas(network: NetworkLike) -> tuple[pandas.DataFrame, pandas.DataFrame]
     import pandas
 
     vertices, edges = map(pandas.DataFrame, to_columns(network))
-    if network.vectors is not None:
-        vertices["vector"] = list(network.vectors)
-    if network.edge_weights is not None:
-        edges["weight"] = network.edge_weights
     return vertices, edges
 
 
 def to_columns(
     network: NetworkLike,
-) -> tuple[dict[str, Sequence[Hashable | None]], dict[str, Sequence[Hashable]]]:
-    """Return the columns of a table of vertices (id, text, label) and of edges (source, target)."""
-    vertices: dict[str, Sequence[Hashable | None]] = {"id": network.ids, "text": network.texts}
+) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]]]:
+    """Return the columns of a table of vertices and of a table of edges.
+
+    These are id, text and, if any, label and vector; source, target and, if any, weight.
+    """
+    vertices: dict[str, Sequence[Any]] = {"id": network.ids, "text": network.texts}
     if network.labels is not None:
         vertices["label"] = network.labels
+    if network.vectors is not None:
+        vertices["vector"] = list(network.vectors)
     sources, targets = ([network.ids[k] for k in ends] for ends in network.edges.T.tolist())
-    return vertices, {"source": sources, "target": targets}
+    edges: dict[str, Sequence[Any]] = {"source": sources, "target": targets}
+    if network.edge_weights is not None:
+        edges["weight"] = network.edge_weights.tolist()
+    return vertices, edges
 
 
 def from_pyg(

@@ -283,6 +283,8 @@ class TextNetwork:
         - label (optional): label, class, group, category, subject, section
         - source: source, from, src, head, u, citing
         - target: target, to, dst, tail, v, cited
+        - vector (optional; texts are, too, then): vector
+        - weight (optional): weight
         """
         if Path(vertices).suffix.lower() == ".graphml":
             if edges is not None:

@@ -15,6 +15,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from vhe.data.network import TextNetwork
 from vhe.data.parts import NetworkParts
 from vhe.data.readers import bibliography, openalex
@@ -27,6 +30,7 @@ from vhe.data.readers.pages import KINDS, has_pages, read_pages
 from vhe.data.readers.records import OnDuplicate, OnUnknown, Records, Rules
 from vhe.data.readers.sql import read_sql
 from vhe.data.readers.tables import READABLE
+from vhe.data.vector_files import with_vectors
 from vhe.errors import VHEError
 from vhe.runtime import plugins
 from vhe.runtime.messages import shown
@@ -35,7 +39,7 @@ BIBLIOGRAPHIES = {".bib": "BibTeX", ".bibtex": "BibTeX", ".ris": "RIS"}
 PICKLES = (".pkl", ".pickle", ".gpickle", ".p")
 ARCHIVES = (".zip", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz")
 URL = re.compile(r"[a-zA-Z][\w+]*://")
-VERTEX_COLUMNS = ("id", "text", "label", "references")
+VERTEX_COLUMNS = ("id", "text", "label", "references", "vector")
 
 
 def read(
@@ -49,6 +53,9 @@ def read(
     source: str | None = None,
     target: str | None = None,
     references: str | None = None,
+    vector: str | Sequence[str] = (),
+    weight: str | None = None,
+    vectors: str | PathLike[str] | ArrayLike | None = None,
     on_unknown: OnUnknown | None = None,
     on_duplicate: OnDuplicate = "error",
     name: str | None = None,
@@ -67,11 +74,20 @@ def read(
         zstd; `-` is standard input. Installed packages can add formats (entry points
         `vhe.readers`).
     edges : str or path, optional
-        A table with the columns source and target, or an edge list.
+        A table with the columns source, target and, optionally, weight, or an edge list. Other
+        columns, such as types and times of links, are noted and not used.
     id, label, source, target, references : str, optional
         Names of columns, keys, attributes or fields (default: recognised by name).
     text : str or sequence of str
-        Names of columns that are joined; a string may separate them by commas.
+        Names of columns that are joined; a string may separate them by commas. Not required where
+        there are vectors.
+    vector : str or sequence of str
+        Name of a column of vectors: lists, or strings such as `[0.1, 0.2]` (default: `vector`); or
+        names of several numeric columns. An empty cell is a vertex without vector.
+    weight : str, optional
+        Name of the column of edge weights (default: `weight`), which are positive.
+    vectors : (n, k) array or path, optional
+        Vectors in the order of the vertices, or a file that `numpy.save` wrote.
     on_unknown : {"error", "skip", "create"}, optional
         What to do with edges to unknown ids (default: error for tables of edges, skip for
         references and links).
@@ -95,19 +111,36 @@ def read(
             raise VHEError(f"{option} is {value!r}; choose one of {', '.join(known)}.")
     if str(location) in STDIN:
         location = "-"  # looking at /dev/stdin would consume it
-    texts = text.split(",") if isinstance(text, str) else text
     rules = Rules(
-        id,
-        tuple(part for column in texts if (part := column.strip())),
-        label,
-        source,
-        target,
-        references,
-        on_unknown,
-        on_duplicate,
-        name,
+        id=id,
+        text=_names(text),
+        label=label,
+        source=source,
+        target=target,
+        references=references,
+        vector=_names(vector),
+        weight=weight,
+        on_unknown=on_unknown,
+        on_duplicate=on_duplicate,
+        name=name,
+        text_optional=vectors is not None,
     )
-    queries = (vertices_query, edges_query)
+    network = _read(location, edges, rules, (vertices_query, edges_query))
+    return network if vectors is None else with_vectors(network, vectors)
+
+
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of columns; a string may separate them by commas."""
+    names = columns.split(",") if isinstance(columns, str) else columns
+    return tuple(part for name in names if (part := name.strip()))
+
+
+def _read(
+    location: str | PathLike[str],
+    edges: str | PathLike[str] | None,
+    rules: Rules,
+    queries: tuple[str | None, str | None],
+) -> TextNetwork:
     if any(queries) and not _is_database(location):
         raise VHEError("queries need a database: give its URL, such as sqlite:///file.db (--sql).")
     if (reader := plugins.load("vhe.readers", _kind(location))) is not None:
@@ -220,7 +253,7 @@ def _reader(source: Input, rules: Rules) -> NetworkParts | None:
     if extension in ARCHIVES or (head.startswith(b"PK\3\4") and extension not in READABLE):
         raise VHEError(f"{source.shown} is an archive; unpack it and give the file or folder.")
     if extension in (".graphml", ".gexf", ".xml") or _starts(head, rb"<\?xml|<graphml|<gexf"):
-        _refuse_columns(rules, f"{source.shown} is XML", allowed=("text", "label"))
+        _refuse_columns(rules, f"{source.shown} is XML", allowed=("text", "label", "vector"))
         return read_graphml(source, rules)
     if extension in BIBLIOGRAPHIES:
         return bibliography.read_bibliography(source, BIBLIOGRAPHIES[extension], rules)
@@ -266,8 +299,11 @@ def _with_edges(
     records = Records(rules, lambda row: f"vertex {shown(parts.ids[row])}")
     records.notes += parts.notes
     labels = parts.labels or [None] * len(parts.ids)
-    for row, (vertex, text, label) in enumerate(zip(parts.ids, parts.texts, labels, strict=True)):
-        records.add(vertex, text, label, row)
-    for i, j in parts.edges.tolist():
-        records.link(parts.ids[i], parts.ids[j])
+    vectors = [None] * len(parts.ids) if parts.vectors is None else parts.vectors
+    vertices = zip(parts.ids, parts.texts, labels, vectors, strict=True)
+    for row, (vertex, text, label, vector) in enumerate(vertices):
+        records.add(vertex, text, label, row, vector)
+    weights = np.ones(len(parts.edges)) if parts.edge_weights is None else parts.edge_weights
+    for (i, j), weight in zip(parts.edges.tolist(), weights.tolist(), strict=True):
+        records.link(parts.ids[i], parts.ids[j], weight=weight)
     return add_edges(records, edges, parts.name, parts.name)

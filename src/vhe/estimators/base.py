@@ -7,7 +7,7 @@ import secrets
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -228,7 +228,7 @@ class Estimator(FittedModel, BaseEstimator):
             "best_step": state.best_step,
             "trained": state.best_step > 0,
             "stopped": state.stopped,
-            "notes": list(network.notes),
+            "notes": [*network.notes, *self._remarks(network, prepared.vectors)],
             "validation_auc": state.best_score,
             "chosen": state.chosen,
             "link_posterior": self._link_posterior.weights,
@@ -255,8 +255,6 @@ class Estimator(FittedModel, BaseEstimator):
                 max_words=config.max_words,
                 progress=progress.report,
             )
-        if not corpus.vocabulary and network.vectors is None:
-            warnings.warn("no tokens found in any text: only links are used", stacklevel=4)
         if corpus.truncated:
             warnings.warn(
                 f"{corpus.truncated:,} of {len(corpus):,} texts were truncated to "
@@ -271,6 +269,10 @@ class Estimator(FittedModel, BaseEstimator):
             known = known_pairs(network.links, pairs, len(network))
             links, validation = network.links, pairs[~known]
         vectors = self._vertex_vectors(network, seed)
+        if not corpus.vocabulary and vectors is None:
+            warnings.warn("no tokens found in any text: only links are used", stacklevel=4)
+        for remark in self._remarks(network, vectors):
+            warnings.warn(remark, stacklevel=4)
         checkpoint = None
         if folder is not None:
             codes = None if vectors is None else vectors[1]
@@ -293,6 +295,14 @@ class Estimator(FittedModel, BaseEstimator):
     def _vertex_vectors(self, network: TextNetwork, seed: int) -> tuple[VectorSource, Rows] | None:
         """The codes of the vectors of vertices, if the model uses them."""
         return None
+
+    def _remarks(
+        self, network: TextNetwork, vectors: tuple[VectorSource, Rows] | None
+    ) -> Sequence[str]:
+        """What of the vectors and of the weights of links is not used, in sentences."""
+        if vectors is None or vectors[0].identity is not None:  # nobody chose an encoder's columns
+            return ()
+        return vectors[0].transform.standardisation.notes
 
     def _details(self) -> dict[str, Any]:
         """What a kind of model adds to ``result_``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ from vhe.runtime import process_group
 from vhe.runtime.checks import is_integer
 from vhe.runtime.loop import TrainingState
 from vhe.runtime.progress import Progress
+from vhe.text.vertex_vectors import VectorSource
 
 CALIBRATION_CONTEXTS = 4
 
@@ -122,6 +123,15 @@ class PairVHE(Estimator):
             )
         self._pairs.eval()
         return state
+
+    def _remarks(
+        self, network: TextNetwork, vectors: tuple[VectorSource, Rows] | None
+    ) -> Sequence[str]:
+        given = {"the vectors": network.vectors, "the weights of links": network.edge_weights}
+        unused = [name for name, values in given.items() if values is not None]
+        if not unused:
+            return ()
+        return (f"the pair model does not use {' and '.join(unused)} of {network.name}",)
 
     def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
         known = LinkSet(prepared.links, len(prepared.network))  # held-out links were never seen

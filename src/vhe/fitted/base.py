@@ -58,6 +58,11 @@ class FittedModel(Predictor):
 
     # --- new vertices
 
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether the model was fitted on given vectors, and needs those of new vertices."""
+        return self._vector_source is not None and self._vector_source.identity is None
+
     def add_vertices(
         self,
         texts: Vertices,
@@ -115,6 +120,7 @@ class FittedModel(Predictor):
             directed=network.directed,
             name=network.name,
             notes=network.notes,
+            edge_weights=_with_ones(network.edge_weights, len(rows)),
         )
         corpus = self._encode(list(texts.values()), aligned(vectors, list(texts)))
         links = grown.links[(grown.links >= len(network)).any(axis=1)]
@@ -137,11 +143,10 @@ class FittedModel(Predictor):
         self._check_fitted()
         network = self.network_
         new = edge_indices(network.ids, *columns(edges), "edge {}".format)
-        weights = network.edge_weights
-        if weights is not None:
-            weights = np.append(weights, np.ones(len(new)))
         self.network_ = network.with_edges(
-            np.concatenate([network.edges, new]), notes=network.notes, edge_weights=weights
+            np.concatenate([network.edges, new]),
+            notes=network.notes,
+            edge_weights=_with_ones(network.edge_weights, len(new)),
         )
         self.__dict__.pop("_rows", None)
         return self
@@ -365,3 +370,8 @@ def _check_values(texts: Corpus, tables: Iterable[Rows]) -> None:
 def cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
     length = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(a @ b) / length if length else 0.0
+
+
+def _with_ones(weights: NDArray[np.float64] | None, count: int) -> NDArray[np.float64] | None:
+    """The weights of edges, if there are any, with those of new ones, which are 1."""
+    return None if weights is None else np.append(weights, np.ones(count))

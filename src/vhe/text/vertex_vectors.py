@@ -52,7 +52,7 @@ class VectorSource:
                 columns = counted(self.transform.standardisation.width, "column")
                 raise VHEError(
                     f"the model was fitted on given vectors ({columns}); give vectors of new "
-                    "vertices, too (vectors= or --vectors FILE.npy)."
+                    "vertices, too (vectors=, --vectors FILE.npy, or a column named vector)."
                 )
             return self.transform(checked_vectors(vectors, len(texts)))
         if vectors is not None:

@@ -116,9 +116,11 @@ def test_columns_with_synonymous_names(read_csv: ReadCsv) -> None:
     assert read.texts == ("T\nlong", "U\nlonger")
     assert read.labels == ("s", "t")
     assert read.edges.tolist() == [[1, 0]]
+    assert read.edge_weights.tolist() == [3.0]
     assert read.notes == (
         "vertices.csv: id: KEY; text: Title + Abstract; label: Subject",
-        "edges.csv: source: citing; target: Cited; ignored: weight",
+        "edges.csv: source: citing; target: Cited",
+        "edges.csv: weights of edges from 3 to 3",
     )
 
 

@@ -17,7 +17,7 @@ from vhe.data.readers.synonyms import SYNONYMS
 from vhe.errors import VHEError
 from vhe.runtime.messages import counted, listed, shortened, shown
 
-OPTIONAL = frozenset({"label", "references"})
+OPTIONAL = frozenset({"label", "references", "vector", "weight"})
 
 Columns = Mapping[str, Sequence[str]]  # meaning -> names of the columns; several are joined
 
@@ -53,7 +53,10 @@ def normalised(name: str) -> str:
 def find_columns(
     names: Sequence[str], meanings: Sequence[str], where: str, rules: Rules = DEFAULTS
 ) -> dict[str, list[str]]:
-    """Return the names of the columns for each meaning; only `text` can have several."""
+    """Return the names of the columns for each meaning; `text` and `vector` can have several.
+
+    A text is not required where a column of vectors, which is looked for first, was found.
+    """
     same: dict[str, list[str]] = {}
     for name in names:
         same.setdefault(normalised(name), []).append(name)
@@ -79,6 +82,8 @@ def find_columns(
             columns = by_synonym("title") + by_synonym("abstract")
         if columns:
             found[meaning] = columns
+        elif meaning == "text" and ("vector" in found or rules.text_optional):
+            continue
         elif meaning not in OPTIONAL:
             synonyms = SYNONYMS[meaning]
             if meaning == "text":
@@ -134,10 +139,15 @@ def possible_names(meaning: str, rules: Rules) -> tuple[str, ...]:
     return SYNONYMS[meaning]
 
 
-def combined(values: Sequence[Any]) -> Any:
-    """Return one value, or several texts joined; a value of another type is returned as it is."""
+def combined(values: Sequence[Any], meaning: str = "text") -> Any:
+    """Return one value, several texts joined, or a vector of several numbers.
+
+    A text of another type is returned as it is.
+    """
     if len(values) == 1:
         return values[0]
+    if meaning == "vector":
+        return list(values)
     wrong = next((v for v in values if v is not None and not isinstance(v, str)), None)
     return joined(*values) if wrong is None else wrong
 
@@ -148,7 +158,7 @@ def table_of(
     columns = {
         meaning: values[own[0]]
         if len(own) == 1
-        else [combined(row) for row in zip(*(values[name] for name in own), strict=True)]
+        else [combined(row, meaning) for row in zip(*(values[name] for name in own), strict=True)]
         for meaning, own in found.items()
     }
     notes = tuple(column_notes(source.name, names, found))

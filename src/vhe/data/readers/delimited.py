@@ -13,12 +13,13 @@ from vhe.data.readers.columns import (
     Columns,
     Table,
     column_notes,
+    combined,
     find_columns,
     normalised,
     possible_names,
 )
 from vhe.data.readers.inputs import Input
-from vhe.data.readers.records import Rules, joined
+from vhe.data.readers.records import Rules
 from vhe.data.readers.synonyms import SYNONYMS
 from vhe.errors import VHEError
 from vhe.runtime.messages import counted, shown
@@ -82,7 +83,7 @@ def _read_rows(
     lines, start, blank, width = array("q"), 1, 0, 0
     names: Columns = {}
     columns: dict[str, list[Any]] = {}
-    positions: list[tuple[list[Any], list[int], bool]] = []
+    positions: list[tuple[list[Any], list[int], str]] = []
     limit = csv.field_size_limit(2**31 - 1)  # long texts are valid
     try:
         with source.lines() as text:
@@ -115,21 +116,21 @@ def _read_rows(
                         notes += column_notes(source.name, row, names)
                         places = {m: [row.index(n) for n in own] for m, own in names.items()}
                     else:
-                        names = {meaning: [meaning] for meaning in meanings}
-                        places = {meaning: [k] for k, meaning in enumerate(meanings)}
-                        if all(_is_synonym(c, m) for c, m in zip(row, meanings, strict=True)):
+                        names = {meaning: [meaning] for meaning in meanings[:2]}
+                        places = {meaning: [k] for k, meaning in enumerate(names)}
+                        if all(_is_synonym(c, m) for c, m in zip(row, names, strict=True)):
                             pair = " and ".join(shown(cell.strip()) for cell in row)
                             notes.append(
                                 f"{source.name}: first row {pair} read as an edge, "
                                 "because both are ids"
                             )
                     columns = {meaning: [] for meaning in places}
-                    positions = [(columns[m], own, m != "text") for m, own in places.items()]
+                    positions = [(columns[m], own, m) for m, own in places.items()]
                     if header:
                         continue
-                for column, own, strip in positions:
-                    cell = row[own[0]] if len(own) == 1 else joined(*(row[k] for k in own))
-                    column.append(cell.strip() if strip else cell)
+                for column, own, meaning in positions:
+                    cell = combined([row[k] for k in own], meaning)
+                    column.append(cell if meaning in ("text", "vector") else cell.strip())
                 lines.append(line)
     except csv.Error as error:
         raise VHEError(
@@ -151,7 +152,7 @@ def _is_header(
 ) -> bool:
     first = [cell.strip() for cell in row]
     are_ids = known is not None and len(first) == 2 and all(cell in known for cell in first)
-    return not are_ids or first == list(meanings)
+    return not are_ids or first == list(meanings[:2])
 
 
 def _is_synonym(cell: str, meaning: str) -> bool:

@@ -1,23 +1,27 @@
 """GraphML and GEXF by networkx, after checks of the XML that networkx does not make.
 
-Text and label are node attributes, chosen as columns of tables are (see synonyms.py). GEXF
-calls the name of a node its label: it is read as its title.
+Text, vector and label are node attributes, and the weight is an edge attribute, chosen as columns
+of tables are (see synonyms.py). GEXF calls the name of a node its label: it is read as its title.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from xml.parsers import expat
 
 from vhe.data.convert import to_networkx
 from vhe.data.parts import NetworkLike, NetworkParts
-from vhe.data.readers.columns import column_notes, find_columns
+from vhe.data.readers.columns import Columns, Table, column_notes, combined, find_columns
 from vhe.data.readers.inputs import Input
+from vhe.data.readers.numbers import edge_weights, vector_rows
 from vhe.data.readers.records import DEFAULTS, Records, Rules, joined
 from vhe.errors import VHEError
 from vhe.runtime.files import atomic_write
@@ -57,21 +61,61 @@ def read_graphml(path: str | PathLike[str] | Input, rules: Rules = DEFAULTS) -> 
             f"{source.shown}:{nodes[outside]}: the node is not in the first graph of the file."
         )
     names = sorted({name for _, attributes in graph.nodes(data=True) for name in attributes})
-    found = find_columns(names, ("text", "label"), source.shown, rules)
+    found = find_columns(names, ("vector", "text", "label"), source.shown, rules)
     records = Records(rules, lambda line: f"{source.shown}:{line}")
-    records.notes += [*source.notes, *column_notes(source.name, names, found)]
-    for vertex in ids:
-        own = graph.nodes[vertex]
-        text = joined(*(str(own[name]) for name in found["text"] if name in own))
-        if len(found["text"]) == 1:
-            text = str(own.get(found["text"][0], ""))
+    table = _table(source, [graph.nodes[i] for i in ids], list(nodes.values()), found, "vector")
+    vectors, notes = vector_rows(table, bool(rules.vector))
+    records.notes += [*source.notes, *column_notes(source.name, names, found), *notes]
+    for row, vertex in enumerate(ids):
+        own, texts = graph.nodes[vertex], found.get("text", ())
+        text = joined(*(str(own[name]) for name in texts if name in own))
+        if len(texts) == 1:
+            text = str(own.get(texts[0], ""))
         label = own.get(found["label"][0]) if "label" in found else None
-        records.add(vertex, text, label, nodes[vertex])
-    for ends in zip(sources, targets, lines, strict=True):
-        records.link(*ends)
+        records.add(vertex, text, label, nodes[vertex], vectors[row] if vectors else None)
+    attributes = _edge_attributes(graph, sources, targets)
+    names = sorted({name for own in attributes for name in own} - {"id"})
+    found = find_columns(names, ("weight",), source.shown, rules)
+    weights, notes = edge_weights(
+        _table(source, attributes, lines, found, "weight"), rules.weight is not None
+    )
+    records.notes += [*column_notes(f"{source.name}, edges", names, found), *notes]
+    for row, ends in enumerate(zip(sources, targets, lines, strict=True)):
+        records.link(*ends, 1.0 if weights is None else weights[row])
     return records.parts(
         source.stem, on_unknown="error", directed=graph.is_directed(), edges="edge"
     )
+
+
+def _table(
+    source: Input,
+    attributes: Sequence[Mapping[str, Any]],
+    lines: Sequence[int],
+    found: Columns,
+    meaning: str,
+) -> Table:
+    """One attribute of the nodes or edges as a table."""
+    columns = {}
+    if meaning in found:
+        own = found[meaning]
+        columns[meaning] = [combined([row.get(n) for n in own], meaning) for row in attributes]
+    return Table(source.shown, source.name, columns, found, lines, ())
+
+
+def _edge_attributes(
+    graph: Any, sources: Sequence[str], targets: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Attributes of the edges in the order of the file; parallel edges keep their order."""
+    found: list[dict[str, Any]] = []
+    seen: Counter[tuple[str, ...]] = Counter()
+    for ends in zip(sources, targets, strict=True):
+        own = graph.get_edge_data(*ends, default={})
+        if graph.is_multigraph():
+            pair = ends if graph.is_directed() else tuple(sorted(ends))
+            own = list(own.values())[seen[pair]] if seen[pair] < len(own) else {}
+            seen[pair] += 1
+        found.append(own)
+    return found
 
 
 def write_graphml(path: Path, network: NetworkLike) -> None:
@@ -83,6 +127,8 @@ def write_graphml(path: Path, network: NetworkLike) -> None:
         attributes["text"] = NOT_IN_XML.sub(" ", attributes["text"])
         if "label" in attributes:
             attributes["label"] = NOT_IN_XML.sub(" ", str(attributes["label"]))
+        if "vector" in attributes:
+            attributes["vector"] = json.dumps(attributes["vector"].tolist())
     with atomic_write(path) as temporary:
         networkx.write_graphml(graph, temporary)
 

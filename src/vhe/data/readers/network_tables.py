@@ -1,4 +1,4 @@
-"""A network as a table of vertices (id, text, label) and a table of edges (source, target).
+"""A network as a table of vertices (id, text, vector, label) and of edges (source, target, weight).
 
 Without a table of edges, the vertices need a column of references: lists, JSON arrays, or ids
 separated by the separator (`;` `|` `,` line end, white space) under which most of them are known.
@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from vhe.data.attributes import Vectors, stacked_vectors
 from vhe.data.checks import edge_indices
 from vhe.data.convert import to_columns
 from vhe.data.parts import NetworkLike, NetworkParts
 from vhe.data.readers.columns import Table, normalised
 from vhe.data.readers.inputs import Input
+from vhe.data.readers.numbers import edge_weights, vector_rows
 from vhe.data.readers.records import (
     DEFAULTS,
     Records,
@@ -37,6 +39,8 @@ from vhe.runtime.messages import shown
 
 StrPath = str | PathLike[str]
 VERTEX_SHEETS, EDGE_SHEETS = ("vertices", "nodes"), ("edges", "links")
+VERTEX_MEANINGS = ("id", "vector", "text", "label")  # vectors make texts optional
+EDGE_MEANINGS = ("source", "target", "weight")
 EDGE_LISTS = (".edgelist", ".edges", ".txt")
 SEPARATORS = (";", "|", ",", "\n", None)  # None: white space
 
@@ -48,7 +52,7 @@ def read_tables(
     source = vertices if isinstance(vertices, Input) else Input(vertices)
     if edges is None and source.extension in SPREADSHEETS and has_sheet(source, EDGE_SHEETS):
         edges = source
-    meanings: tuple[str, ...] = ("id", "text", "label")
+    meanings: tuple[str, ...] = VERTEX_MEANINGS
     if rules.references or edges is None:
         meanings += ("references",)
     table = read_table(source, meanings, rules=rules, sheets=VERTEX_SHEETS)
@@ -70,10 +74,12 @@ def network_of(
     table.columns["id"] = ids
     ids = _checked_ids(table, "id")
     records = Records(rules, table.where)
-    records.notes += [*table.notes, *notes]
+    vectors, remarks = vector_rows(table, bool(rules.vector))
+    records.notes += [*table.notes, *notes, *remarks]
     labels = _labels(table)
-    for row, (vertex, text) in enumerate(zip(ids, _checked_texts(table), strict=True)):
-        records.add(vertex, text, labels[row], row)
+    texts = _checked_texts(table, bool(vectors) or rules.text_optional)
+    for row, (vertex, text) in enumerate(zip(ids, texts, strict=True)):
+        records.add(vertex, text, labels[row], row, vectors[row] if vectors else None)
     if "references" in table.columns:
         _add_references(records, table, ids)
     if edges is None:
@@ -98,9 +104,10 @@ def add_edges(
         table.columns[end] = side
         _checked_ids(table, end)
     ends, notes = _same_type(ids, ends, vertices, table.name)
-    records.notes += [*table.notes, *notes]
+    weights, remarks = edge_weights(table, records.rules.weight is not None)
+    records.notes += [*table.notes, *notes, *remarks]
     records.begin_edges(table.where)
-    records.link_rows(*ends)
+    records.link_rows(ends[0], ends[1], weights)
     if references:
         return records.parts(name)
     return records.parts(name, on_unknown="error", directed=False, edges="edge")
@@ -110,9 +117,9 @@ def read_edges(path: StrPath | Input, known: Container[Hashable], rules: Rules) 
     """Read a table of edges, or an edge list as networkx writes it: two ids per line, then data."""
     source = path if isinstance(path, Input) else Input(path)
     if source.extension not in EDGE_LISTS:
-        return read_table(source, ("source", "target"), known, rules=rules, sheets=EDGE_SHEETS)
+        return read_table(source, EDGE_MEANINGS, known, rules=rules, sheets=EDGE_SHEETS)
     columns: dict[str, list[Any]] = {"source": [], "target": []}
-    lines = []
+    lines, data = [], False
     with source.lines() as text:
         for number, line in enumerate(text, start=1):
             cells = line.strip().split("\t" if "\t" in line.strip() else None)
@@ -123,37 +130,47 @@ def read_edges(path: StrPath | Input, known: Container[Hashable], rules: Rules) 
             columns["source"].append(cells[0].strip())
             columns["target"].append(cells[1].strip())
             lines.append(number)
+            data |= len(cells) > 2
     names = {meaning: [meaning] for meaning in columns}
-    return Table(source.shown, source.name, columns, names, lines, tuple(source.notes))
+    notes = [f"{source.name}: values after the two ids ignored"] if data else []
+    return Table(source.shown, source.name, columns, names, lines, (*source.notes, *notes))
 
 
 def write_tables(vertices: StrPath, edges: StrPath, network: NetworkLike) -> None:
     """Write a network to two tables (CSV, TSV, JSONL, Parquet)."""
     vertex_columns, edge_columns = to_columns(network)
+    if "vector" in vertex_columns:
+        rows = [row.tolist() for row in vertex_columns["vector"]]
+        is_text = Path(vertices).suffix.lower() in (".csv", ".tsv")
+        vertex_columns["vector"] = list(map(json.dumps, rows)) if is_text else rows
     write_table(Path(vertices), vertex_columns)
     write_table(Path(edges), edge_columns)
 
 
 @dataclass(frozen=True)
 class NewVertices:
-    """Vertices to add to an existing network, with their edges and labels."""
+    """Vertices to add to an existing network, with their edges, labels and vectors, if any."""
 
     texts: dict[Hashable, str]
     edges: list[tuple[Hashable, Hashable]]
     labels: dict[Hashable, Hashable | None]
+    vectors: Vectors | None
     notes: tuple[str, ...]
 
 
 def read_new_vertices(
-    vertices: StrPath, edges: StrPath | None, network: NetworkLike
+    vertices: StrPath, edges: StrPath | None, network: NetworkLike, rules: Rules = DEFAULTS
 ) -> NewVertices:
     """Read vertices to add to a network, and edges that each have at least one of them.
 
     Ids in the files are compared with the ids of the network as strings; if all ids of the network
     are integers, new ids that read as integers are integers, too.
     """
-    table = read_table(Path(vertices), ("id", "text", "label"))
-    ids, texts = _checked_ids(table, "id"), _checked_texts(table)
+    table = read_table(Path(vertices), VERTEX_MEANINGS, rules=rules)
+    rows, remarks = vector_rows(table, False)
+    vectors = stacked_vectors(rows, table.where) if rows else None
+    ids = _checked_ids(table, "id")
+    texts = _checked_texts(table, vectors is not None or rules.text_optional)
     records = Records(DEFAULTS, table.where)
     for row, vertex in enumerate(ids):
         records.add(vertex, "", None, row)  # refuses duplicates
@@ -167,7 +184,7 @@ def read_new_vertices(
                 f"{table.where(row)}: duplicate id {shown(vertex)}: the network has this vertex; "
                 "use a new id."
             )
-    notes, pairs = list(table.notes), []
+    notes, pairs = [*table.notes, *remarks], []
     if edges is not None:
         by_name |= {str(i): i for i in ids}
         edge_table = read_table(Path(edges), ("source", "target"), known=by_name)
@@ -175,8 +192,8 @@ def read_new_vertices(
             [by_name.get(str(i), i) for i in _checked_ids(edge_table, end)]
             for end in ("source", "target")
         )
-        rows = edge_indices([*network.ids, *ids], sources, targets, edge_table.where)
-        old = np.flatnonzero((rows < len(network.ids)).all(axis=1))
+        ends = edge_indices([*network.ids, *ids], sources, targets, edge_table.where)
+        old = np.flatnonzero((ends < len(network.ids)).all(axis=1))
         if len(old):
             raise VHEError(
                 f"{edge_table.where(int(old[0]))}: the edge is between two existing vertices; "
@@ -185,7 +202,11 @@ def read_new_vertices(
         pairs = list(zip(sources, targets, strict=True))
         notes += edge_table.notes
     return NewVertices(
-        dict(zip(ids, texts, strict=True)), pairs, dict(zip(ids, labels, strict=True)), tuple(notes)
+        dict(zip(ids, texts, strict=True)),
+        pairs,
+        dict(zip(ids, labels, strict=True)),
+        vectors,
+        tuple(notes),
     )
 
 
@@ -200,8 +221,11 @@ def _reads_as_integer(vertex: Hashable) -> bool:
     return text.isascii() and text.isdigit() and str(int(text)) == text
 
 
-def _checked_texts(table: Table) -> list[str]:
-    texts = ["" if value is None else value for value in table.columns["text"]]
+def _checked_texts(table: Table, optional: bool) -> list[str]:
+    if "text" not in table.columns and not optional:
+        raise VHEError(f"{table.shown}: neither texts nor vectors; pass --text or --vector COLUMN.")
+    values = table.columns.get("text", [None] * len(table.columns["id"]))
+    texts = ["" if value is None else value for value in values]
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             kind = type(text).__name__

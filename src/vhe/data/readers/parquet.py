@@ -53,11 +53,6 @@ def parquet_table(file: Any, names: Sequence[str]) -> dict[str, Any]:
     return {name: table[name] for name in names}
 
 
-def parquet_columns(file: Any, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Return some columns of a Parquet file as Python values; see `parquet_table`."""
-    return {name: parquet_values(c) for name, c in parquet_table(file, names).items()}
-
-
 def parquet_values(column: Any) -> list[Any]:
     """Return an Arrow column as Python values; equal texts are one object."""
     import pyarrow
@@ -77,15 +72,35 @@ def parquet_numbers(column: Any) -> NDArray[Any]:
     return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
 
 
+def parquet_vectors(column: Any) -> list[Any]:
+    """Return an Arrow column of lists of numbers as arrays, None for null; others as they are."""
+    from pyarrow import compute, types
+
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    numbers = (types.is_floating, types.is_integer)
+    kind = column.type
+    if not any(test(kind) for test in lists) or not any(test(kind.value_type) for test in numbers):
+        return parquet_values(column)
+    rows: list[Any] = []
+    for chunk in column.chunks:
+        lengths = compute.list_value_length(chunk).to_pylist()
+        values = chunk.flatten().to_numpy(zero_copy_only=False)  # without null lists; null is NaN
+        start = 0
+        for length in lengths:
+            rows.append(None if length is None else values[start : start + length])
+            start += length or 0
+    return rows
+
+
 def arrow_array(values: Sequence[Any]) -> Any:
-    """Return an Arrow array of integers, floats, booleans or strings.
+    """Return an Arrow array of integers, floats, booleans, strings or lists of floats.
 
     Values of mixed or other types are converted to strings.
     """
     import pyarrow
 
     kinds = {type(value) for value in values} - {type(None)}
-    if kinds in ({int}, {float}, {bool}, {str}):
+    if kinds in ({int}, {float}, {bool}, {str}, {list}):
         try:
             return pyarrow.array(list(values))
         except (OverflowError, pyarrow.ArrowInvalid):  # an integer beyond 64 bits

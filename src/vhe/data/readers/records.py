@@ -15,10 +15,11 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from vhe.data.attributes import stacked_vectors
 from vhe.data.checks import unknown_id
 from vhe.data.parts import NetworkParts
 from vhe.errors import VHEError
@@ -34,7 +35,7 @@ class Rules:
     """The choices of a user that every reader obeys; None is the default of the reader.
 
     Columns, keys, attributes or fields are given by name; `text` may name several, which are
-    joined.
+    joined, and `vector` several with a number each.
     """
 
     id: str | None = None
@@ -43,14 +44,17 @@ class Rules:
     source: str | None = None
     target: str | None = None
     references: str | None = None
+    vector: tuple[str, ...] = ()
+    weight: str | None = None
     on_unknown: OnUnknown | None = None
     on_duplicate: OnDuplicate = "error"
     name: str | None = None
+    text_optional: bool = False
 
     @property
     def names_columns(self) -> bool:
         """Whether a column of vertices is named."""
-        return bool(self.id or self.text or self.label or self.references)
+        return bool(self.id or self.text or self.label or self.references or self.vector)
 
 
 DEFAULTS = Rules()
@@ -72,11 +76,13 @@ class Records:
         self.texts: list[str] = []
         self.labels: list[Hashable | None] = []
         self.notes: list[str] = []
+        self._vectors: list[Any] = []
         self._codes: dict[Hashable, int] = {}  # of all ids, of vertices and of ends of edges
         self._vertex = array("q")  # code of each vertex
         self._row: dict[int, int] = {}  # code -> vertex
         self._positions = array("q")  # of each vertex
         self._sources, self._targets, self._edge_positions = array("q"), array("q"), array("q")
+        self._weights, self._is_weighted = array("d"), False
         self._batches: list[tuple[int, Callable[[int], str]]] = []  # first edge, where
         self._duplicates: list[str] = []
         self._duplicate_count = 0
@@ -97,7 +103,12 @@ class Records:
         return [names[code] for code in self._vertex]
 
     def add(
-        self, vertex: Hashable, text: str, label: Hashable | None = None, position: int = 0
+        self,
+        vertex: Hashable,
+        text: str,
+        label: Hashable | None = None,
+        position: int = 0,
+        vector: Any | None = None,
     ) -> int:
         """Add a vertex, or treat it as a duplicate; return its index."""
         code = self._codes.setdefault(vertex, len(self._codes))
@@ -105,6 +116,7 @@ class Records:
         if row == len(self.texts):
             self.texts.append(text)
             self.labels.append(label)
+            self._vectors.append(vector)
             self._vertex.append(code)
             self._positions.append(position)
             return row
@@ -119,6 +131,8 @@ class Records:
                 self.texts[row] = f"{self.texts[row]}\n{text}".strip()
             if self.labels[row] is None:
                 self.labels[row] = label
+            if self._vectors[row] is None:
+                self._vectors[row] = vector
         self._duplicate_count += 1
         if len(self._duplicates) < EXAMPLES:
             self._duplicates.append(f"{shown(vertex)} at {self.where(position)}")
@@ -128,18 +142,29 @@ class Records:
         """Set the function that returns the position of the edges added from now on."""
         self._batches.append((len(self._sources), where))
 
-    def link(self, source: Hashable, target: Hashable, position: int = 0) -> None:
+    def link(
+        self, source: Hashable, target: Hashable, position: int = 0, weight: float = 1.0
+    ) -> None:
         """Add an edge; its ends need not be known yet."""
         for side, end in ((self._sources, source), (self._targets, target)):
             side.append(self._codes.setdefault(end, len(self._codes)))
         self._edge_positions.append(position)
+        self._weights.append(weight)
+        self._is_weighted |= weight != 1
 
-    def link_rows(self, sources: Sequence[Hashable], targets: Sequence[Hashable]) -> None:
+    def link_rows(
+        self,
+        sources: Sequence[Hashable],
+        targets: Sequence[Hashable],
+        weights: Sequence[float] | None = None,
+    ) -> None:
         """Add the edges of a table; the position of each is its row."""
         codes = self._codes
         for side, ends in ((self._sources, sources), (self._targets, targets)):
             side.extend([codes.setdefault(end, len(codes)) for end in ends])
         self._edge_positions.extend(range(len(sources)))
+        self._weights.extend([1.0] * len(sources) if weights is None else weights)
+        self._is_weighted |= weights is not None
 
     def parts(
         self,
@@ -164,6 +189,7 @@ class Records:
         vertices[np.array(self._vertex)] = np.arange(len(ids))
         ends = np.stack([np.array(self._sources), np.array(self._targets)], axis=1)
         pairs = vertices[ends.astype(np.int64)]
+        weights = np.array(self._weights)
         unknown = np.flatnonzero((pairs < 0).any(axis=1))
         if len(unknown):
             policy = self.rules.on_unknown or on_unknown
@@ -186,17 +212,21 @@ class Records:
             if policy == "skip":
                 every = "all " if len(unknown) == len(pairs) else ""
                 self.notes.append(f"{every}{count} {unknown_ids} skipped (first: {listed})")
-                pairs = np.delete(pairs, unknown, axis=0)
+                pairs, weights = np.delete(pairs, unknown, axis=0), np.delete(weights, unknown)
             else:
                 new = list(dict.fromkeys(ends[pairs < 0].tolist()))  # in the order of the edges
                 vertices[new] = len(ids) + np.arange(len(new))
                 ids += [names[code] for code in new]
                 self.texts += [""] * len(new)
                 self.labels += [None] * len(new)
+                self._vectors += [None] * len(new)
                 pairs = vertices[ends]
                 made = counted(len(new), "vertex without text", "vertices without text")
                 self.notes.append(f"{made} created for {count} {unknown_ids} (first: {listed})")
         labels = self.labels if any(label is not None for label in self.labels) else None
+        vectors = None
+        if any(vector is not None for vector in self._vectors):
+            vectors = stacked_vectors(self._vectors, lambda row: self.where(self._positions[row]))
         return NetworkParts(
             ids,
             self.texts,
@@ -205,6 +235,8 @@ class Records:
             directed=directed,
             name=self.rules.name or name,
             notes=self.notes,
+            vectors=vectors,
+            edge_weights=weights if self._is_weighted else None,
         )
 
     def _edge_where(self, row: int) -> str:

@@ -1,10 +1,10 @@
 """Vertices and edges from a database, by SQLAlchemy: SQLite, PostgreSQL, DuckDB and others.
 
-Two queries return the vertices (columns as in tables: id, text, label or references) and the edges
-(source, target); the default is all rows of the tables `vertices` and `edges`. Rows are fetched in
-chunks, and the connection is read-only where the database supports it. The password is taken from
-the URL or from the environment, as the driver reads it (PGPASSWORD); it is never printed or stored:
-messages and the name of the network contain only host and database.
+Two queries return the vertices (columns as in tables: id, text, vector, label or references) and
+the edges (source, target, weight); the default is all rows of the tables `vertices` and `edges`.
+Rows are fetched in chunks, and the connection is read-only where the database supports it. The
+password is taken from the URL or from the environment, as the driver reads it (PGPASSWORD); it is
+never printed or stored: messages and the name of the network contain only host and database.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import quote, quote_plus
 
 from vhe.data.parts import NetworkParts
 from vhe.data.readers.columns import OPTIONAL, Table, column_notes, combined, find_columns
-from vhe.data.readers.network_tables import network_of
+from vhe.data.readers.network_tables import EDGE_MEANINGS, VERTEX_MEANINGS, network_of
 from vhe.data.readers.records import DEFAULTS, Rules
 from vhe.errors import VHEError
 from vhe.runtime.messages import shortened
@@ -35,7 +35,7 @@ def read_sql(
 ) -> NetworkParts:
     """Read a network from the results of two queries; none for edges if there are references."""
     with _connected(url) as (connection, shown, name):
-        meanings: tuple[str, ...] = ("id", "text", "label")
+        meanings: tuple[str, ...] = VERTEX_MEANINGS
         if rules.references or (vertices_query and not edges_query):
             meanings += ("references",)
         vertices = _table(
@@ -45,8 +45,8 @@ def read_sql(
             raise VHEError(f"{shown}: the query of vertices returned no rows.")
         edges = None
         if edges_query or "references" not in vertices.columns:
-            ends = ("source", "target")
-            edges = _table(connection, edges_query or EDGES, "edges", ends, rules, shown)
+            query = edges_query or EDGES
+            edges = _table(connection, query, "edges", EDGE_MEANINGS, rules, shown)
         return network_of(vertices, edges, rules, name)
 
 
@@ -62,15 +62,12 @@ def _table(
     where = f"{shown}, query of {what}"
     found = find_columns(names, meanings, where, rules)
     columns: dict[str, list[Any]] = {meaning: [] for meaning in found}
-    places = [
-        (columns[meaning], [names.index(name) for name in own], meaning not in (*OPTIONAL, "text"))
-        for meaning, own in found.items()
-    ]
+    places = [(meaning, [names.index(name) for name in own]) for meaning, own in found.items()]
     for rows in result.partitions(CHUNK):
         for row in rows:
-            for column, own, is_id in places:
-                value = combined([row[k] for k in own])
-                column.append(_plain(value, is_id))
+            for meaning, own in places:
+                value = combined([row[k] for k in own], meaning)
+                columns[meaning].append(_plain(value, meaning not in (*OPTIONAL, "text")))
     notes = tuple(column_notes(f"query of {what}", names, found))
     return Table(where, f"query of {what}", columns, found, None, notes)
 

@@ -15,6 +15,8 @@ SYNONYMS = {
     ),
     "source": ("source", "from", "src", "head", "u", "citing", "source id", "citing id"),
     "target": ("target", "to", "dst", "tail", "v", "cited", "target id", "cited id"),
+    "vector": ("vector",),
+    "weight": ("weight",),
     "references": ("references", "referenced works", "cites", "links", "cited references"),
 }
 TAGS = ("tags", "manual tags", "keywords", "author keywords")  # labels with several values

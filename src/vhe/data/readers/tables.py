@@ -26,7 +26,9 @@ from vhe.data.readers.json_documents import Documents
 from vhe.data.readers.parquet import (
     arrow_array,
     open_parquet,
-    parquet_columns,
+    parquet_table,
+    parquet_values,
+    parquet_vectors,
     readable_parquet,
 )
 from vhe.data.readers.records import DEFAULTS, Rules
@@ -130,7 +132,7 @@ def _read_json(source: Input, meanings: Sequence[str], rules: Rules) -> Table:
                     raise VHEError(
                         f"{documents.where(position)}: no key {own[0]!r} (keys found: {keys})."
                     )
-        columns[meaning] = [combined([row.get(name) for name in own]) for row in rows]
+        columns[meaning] = [combined([row.get(name) for name in own], meaning) for row in rows]
     notes = (*documents.notes, *column_notes(source.name, names, found))
     lines = positions if documents.by_line else None
     return Table(source.shown, source.name, columns, found, lines, notes)
@@ -144,5 +146,10 @@ def _read_parquet(source: Input, meanings: Sequence[str], rules: Rules) -> Table
         file = open_parquet(raw)
         names = file.schema_arrow.names
         found = find_columns(names, meanings, source.shown, rules)
-        values = parquet_columns(file, list({n for own in found.values() for n in own}))
+        columns = parquet_table(file, list({n for own in found.values() for n in own}))
+        vectors = found.get("vector", ())
+        values = {
+            name: parquet_vectors(column) if name in vectors else parquet_values(column)
+            for name, column in columns.items()
+        }
     return table_of(source, names, found, values)
