@@ -11,6 +11,7 @@ from vhe.errors import VHEError
 from vhe.fitted import open_model
 from vhe.predict import predictor, scan
 from vhe.predict.pair_features import paired
+from vhe.runtime import arrays
 
 New = Callable[..., Any]
 
@@ -60,7 +61,7 @@ def test_rows_of_a_few_vertices_are_those_of_the_whole_table(model: Any, tmp_pat
 def test_cosines_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32)
     rows[7] = 0
-    monkeypatch.setattr(scan, "BLOCK", 4 * 6 * 8)
+    monkeypatch.setattr(arrays, "BLOCK", 4 * 6 * 8)
     cosines = scan.scanned_cosines(rows, rows[3])
     length = np.linalg.norm(rows, axis=1) * np.linalg.norm(rows[3])
     np.testing.assert_allclose(cosines, rows @ rows[3] / np.where(length, length, 1), atol=1e-6)
@@ -79,14 +80,14 @@ def test_a_scan_releases_the_memory_that_it_maps(
     table.flush()
     del table
     table = np.load(tmp_path / "table.npy", mmap_mode="r")
-    monkeypatch.setattr(scan, "BLOCK", 1 << 20)
+    monkeypatch.setattr(arrays, "BLOCK", 1 << 20)
 
     def resident() -> int:
         lines = status.read_text().splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("Rss"))
 
     before, most = resident(), 0
-    for _, block in scan.blocks(table):
+    for _, block in arrays.blocks(table):
         assert block.sum() == block.size
         most = max(most, resident() - before)
     assert most < table.nbytes / 4

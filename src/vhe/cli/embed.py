@@ -50,12 +50,12 @@ def embed(
         return
     with diagnostics_to_stderr(json), using_threads(threads):
         fitted = read_model(model)
-        options: dict[str, Any] = {}
+        mean, deviation = fitted.embedding_, fitted.embedding_std_
         if contexts is not None:
             if fitted.result_["model"] == "graph":
                 raise VHEError(f"--contexts: {model} is a graph model, which has none: omit it")
-            options["contexts"] = contexts
-        mean, deviation = fitted.embed(return_std=True, **options)
+            options: Any = {"contexts": contexts}
+            mean, deviation = fitted.embed(return_std=True, **options)
         # The graph model has one standard deviation per vertex, the pair model one per dimension.
         deviations = np.broadcast_to(deviation, mean.shape) if std else None
         ids = fitted.network_.ids

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from vhe.data.readers.parquet import arrow_array
 from vhe.data.readers.tables import checked_extension
 from vhe.errors import VHEError
+from vhe.runtime.arrays import blocks
 from vhe.runtime.files import atomic_write
 
 
@@ -54,7 +55,13 @@ def write_embedding(
             with temporary.open("wb") as file:
                 # not the file itself: numpy would write by `tofile`, which ignores a full disk
                 target: Any = SimpleNamespace(write=file.write)
-                np.save(target, mean if std is None else np.stack([mean, std]))
+                shape = mean.shape if std is None else (2, *mean.shape)
+                number = np.lib.format.dtype_to_descr(mean.dtype)
+                header = {"descr": number, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(target, header)
+                for part in parts.values():
+                    for _, block in blocks(part):
+                        file.write(np.ascontiguousarray(block, mean.dtype).data)
         else:
             _write_arrow(extension, temporary, ids, parts)
 
@@ -67,11 +74,22 @@ def _write_arrow(
     from pyarrow import compute, csv, parquet
 
     if extension == ".parquet":
-        lists = {
-            name: pyarrow.FixedSizeListArray.from_arrays(part.ravel(), part.shape[1])
+        keys = arrow_array(ids)
+        types = {
+            name: pyarrow.list_(pyarrow.from_numpy_dtype(part.dtype), part.shape[1])
             for name, part in parts.items()
         }
-        parquet.write_table(pyarrow.table({"id": arrow_array(ids), **lists}), path)
+        schema = pyarrow.schema({"id": keys.type, **types})
+        # numbers of an embedding do not compress
+        with parquet.ParquetWriter(
+            path, schema, use_dictionary=False, compression="none"
+        ) as writer:
+            for start, block in blocks(parts["mean"]):
+                columns = {"id": keys.slice(start, len(block))}
+                for name, part in parts.items():
+                    values = np.ascontiguousarray(part[start : start + len(block)]).ravel()
+                    columns[name] = pyarrow.FixedSizeListArray.from_arrays(values, part.shape[1])
+                writer.write_table(pyarrow.table(columns, schema=schema))
         return
     columns = {
         f"{name}_{k}": column

@@ -7,10 +7,8 @@ takes the memory of one block.
 
 from __future__ import annotations
 
-import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +27,9 @@ from vhe.predict.suggest import (
     searched_scales,
     uses_neighbours,
 )
+from vhe.runtime.arrays import blocks
 
 DAMAGED = "a table of the model folder is damaged: restore a copy or fit again"
-BLOCK = 1 << 25  # bytes of a table that are read at a time
 
 Floats = NDArray[np.float32]
 Vertices = NDArray[np.int64]
@@ -88,22 +86,6 @@ def scanned_cosines(rows: Floats, vector: Floats) -> Floats:
     if not np.isfinite(cosines).all():
         raise VHEError(DAMAGED)
     return cosines
-
-
-def blocks(table: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Consecutive rows of a table, with the number of the first; mapped memory is released."""
-    size = max(BLOCK // max(table[:1].nbytes, 1), 1)
-    for start in range(0, len(table), size):
-        block = np.asarray(table[start : start + size])
-        yield start, block
-        _release(table)
-
-
-def _release(table: NDArray[Any]) -> None:
-    """Let the system take back the pages of a mapped table that were read."""
-    mapped = getattr(table, "_mmap", None)
-    if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
-        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def neighbours_of(links: Vertices, vertices: Vertices) -> Vertices:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+BLOCK = 1 << 25  # bytes of a table that are read at a time
 
 
 def unit_rows(rows: NDArray[Any]) -> NDArray[Any]:
@@ -18,3 +22,19 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """The distinct values, ascending: `np.unique` by sorting, which is faster than by hashing."""
     ordered = np.sort(values, axis=None)
     return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+
+
+def blocks(table: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Consecutive rows of a table, with the number of the first; mapped memory is released."""
+    size = max(BLOCK // max(table[:1].nbytes, 1), 1)
+    for start in range(0, len(table), size):
+        block = np.asarray(table[start : start + size])
+        yield start, block
+        _release(table)
+
+
+def _release(table: NDArray[Any]) -> None:
+    """Let the system take back the pages of a mapped table that were read."""
+    mapped = getattr(table, "_mmap", None)
+    if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
+        mapped.madvise(mmap.MADV_DONTNEED)
