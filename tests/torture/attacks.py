@@ -49,6 +49,7 @@ def seal(folder: Path) -> None:
         for path in files
     }
     manifest = {"format": FORMAT, "kind": "model", "files": entries}
+    (folder / MANIFEST).unlink(missing_ok=True)  # truncating it instead would wait for the disk
     (folder / MANIFEST).write_bytes(json_bytes(manifest))
 
 

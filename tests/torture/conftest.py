@@ -99,9 +99,16 @@ def figures(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     if LONG and measured:
         measured["seconds"] = round(time.monotonic() - began, 1)
         measured["machine"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+        measured["commit"] = commit()
         RESULTS.mkdir(parents=True, exist_ok=True)
         (RESULTS / f"{name}.json").write_text(json.dumps(measured, indent=2) + "\n")
         print(name, json.dumps(measured))
+
+
+def commit() -> str:
+    """The last commit that changed the package or its tests."""
+    command = ["git", "-C", str(ROOT), "log", "-1", "--format=%h", "--", "src", "tests"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture

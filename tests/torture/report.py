@@ -69,7 +69,8 @@ figures in about an hour of CPU time, in parts that can be interrupted, and writ
 TAIL = """
 [SECURITY.md](../SECURITY.md) says what is guaranteed and what is not. The programs are in
 `tests/torture/`; their random seeds are fixed, so that a failure can be reproduced. CPU seconds do
-not depend on the load of the machine. Measured on {machine}.
+not depend on the load of the machine. Measured on {machine}; each file of `results/reliability/`
+names the commit that it measured.
 """
 
 

@@ -260,6 +260,7 @@ def ask(folder: Path, models: list[Model], number: int, seed: int) -> str:
         "rows": lambda: change_rows(model, draw, path),
     }[kind]()
     for name, data in (model.files | changed).items():
+        (folder / name).unlink(missing_ok=True)  # truncating it instead would wait for the disk
         (folder / name).write_bytes(data)
     seal(folder)
     try:
