@@ -170,13 +170,14 @@ def heart_table(results: Path) -> list[str]:
             cells.append(f"{values.mean():.1f}{spread}")
         count = f"{len(runs)} seeds" if len(runs) > 1 else "1 seed"
         lines.append(f"| **{method}** | " + " | ".join(cells) + f" | measured here, {count} |")
-    for method, (figures, source) in _published().items():
+    for method, (figures, source) in published_scores().items():
         cells = [figures.get(name, "") for name in METRICS]
         lines.append(f"| {method} | " + " | ".join(cells) + f" | {source} |")
     return lines
 
 
-def _published() -> dict[str, tuple[dict[str, str], str]]:
+def published_scores() -> dict[str, tuple[dict[str, str], str]]:
+    """Published figures in percent by metric, and their sources, by method."""
     rows: dict[str, tuple[dict[str, str], str]] = {}
     with files(__package__).joinpath("heart.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
