@@ -31,9 +31,9 @@ collect_ignore += ["kill_server.py", "structure.py"]
 PARTS = {
     "test_killed_at_random_moments": (2, 20, 10),
     "test_disk_full": (4, 10, 5),
-    "test_fuzzed_inputs": (400, 5_000, 40),
-    "test_structural_fuzzing": (150, 500, 40),
-    "test_sibling_folders": (4, 20, 10),
+    "test_fuzzed_inputs": (400, 20_000, 10),
+    "test_structural_fuzzing": (150, 2_000, 10),
+    "test_sibling_folders": (4, 50, 4),
 }
 
 
