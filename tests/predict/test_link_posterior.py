@@ -324,6 +324,17 @@ def test_the_embedding_ranks_pairs_even_if_few_links_speak_against_it() -> None:
     assert abs(sigmoid(scores) - 0.5).max() < 0.1  # but it says little
 
 
+def test_an_embedding_of_nearly_parallel_rows_ranks_pairs(groups: Any) -> None:
+    """Cosines between 0.97 and 1 rank pairs, as those between -1 and 1 do."""
+    rows, held_out, known = groups
+    narrow = np.concatenate([rows, np.full((len(rows), 1), 10)], axis=1)
+    posterior, _ = run(narrow, held_out, known, ("embedding",))
+    everyone = table(narrow, known, ("embedding",))
+    others = np.random.default_rng(1).integers(len(rows), size=(500, 2))
+    scores = [posterior.log_odds(everyone, *pairs.T) for pairs in (held_out, others)]
+    assert roc_auc_score([1] * len(held_out) + [0] * 500, np.concatenate(scores)) > 0.7
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_are_not_negative_except_those_of_degrees(seed: int) -> None:
     """Links between unlike vertices that have no common neighbour."""

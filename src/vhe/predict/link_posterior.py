@@ -46,6 +46,7 @@ FEW_LINKS = 100
 EMBEDDING_RIDGE = 0.3
 CHOICE_SHARE = 0.5  # weight of choosing the partner of an end
 LEAST_SPREAD = 0.05  # standard deviation below which a feature is taken to be constant
+LEAST_EMBEDDING_SPREAD = 1e-4  # for the embedding, whose rows may be nearly parallel
 LEAST_WEIGHT = 0.02  # of the standardised embedding, which ranks pairs whatever few links say
 ANY_SIGN = ("degree", "isolated")
 SLOPES = 0.1, 4.0  # limits of the calibration, which changes the scale of scores that fit already
@@ -249,7 +250,8 @@ def _fit(
     queries, size, count = features.shape
     flat = features.reshape(-1, count)
     spread = flat.std(axis=0)
-    scale = np.where(spread > LEAST_SPREAD, spread, np.inf)  # a constant says nothing
+    least_spread = np.where(np.arange(count) == 0, LEAST_EMBEDDING_SPREAD, LEAST_SPREAD)
+    scale = np.where(spread > least_spread, spread, np.inf)  # a constant says nothing
     x = ((flat - flat.mean(axis=0)) / scale).reshape(features.shape)
     centre = np.zeros(count)
     if towards is None:
