@@ -84,6 +84,10 @@ class PairTrainer:
             with process_group.reporting_lost_peers():
                 self._objective = DistributedDataParallel(model)
 
+    def release_group(self) -> None:
+        """Let go of the process group: one that outlives its end aborts the interpreter's exit."""
+        self._objective = self.model
+
     def _check_memory(self) -> None:
         """The alignment of two texts takes a matrix of their words for each of several purposes."""
         longest = int(self.corpus.lengths.max(initial=0))
@@ -212,6 +216,8 @@ def train(
     except process_group.PeerLostError:
         loop.save()
         raise
+    finally:
+        trainer.release_group()
 
 
 def shared_rows(work: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:

@@ -7,6 +7,7 @@ the gradients (`pair.training`). The process of rank 0 prints and writes files.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 from collections.abc import Iterator
 from itertools import count
@@ -86,6 +87,7 @@ def initialised() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.collect()  # DistributedDataParallel is part of a cycle and refers to the group
         dist.destroy_process_group()
 
 
