@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -103,29 +102,35 @@ def test_no_texts() -> None:
     assert not named(Fake()).encode(["", " "]).any()
 
 
-def test_memory_is_bounded_by_the_result_and_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoders, "CHUNK", 1024)
-    dimension, n = 64, 60_000
-    row = np.ones((1, dimension), dtype=np.float32)
-    texts = [f"text {k}" for k in range(n)]
-    encoder = TextEncoder(lambda batch: row.repeat(len(batch), axis=0), name="ones", batch=256)
-    assert encoder.dimension == dimension
+MILLION = """
+import resource
+import numpy as np
+from vhe.text.encoders import TextEncoder
 
-    def peak(work) -> int:
-        tracemalloc.start()
-        work()
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
+def fake(texts):
+    return np.array([[hash(text) % 1000] for text in texts], np.float32).repeat(64, axis=1)
 
-    vector = 4 * dimension
-    index = 4 * 16 * n  # 16 bytes per text, while they are sorted
-    chunk = 1024 * (8 * vector + 1000)  # vectors, records and Python objects of a chunk
-    assert n * vector > 2 * chunk  # the bounds below tell the result from a chunk
-    first = peak(lambda: [None for _ in encoder.chunks(texts)])
-    assert first < chunk + index
-    again = peak(lambda: encoder.encode(texts))  # from the cache
-    assert again < n * vector + chunk + index
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+encoder = TextEncoder(fake, name="fake", batch=4096)
+texts = [f"short text {k}" for k in range(1_000_000)]
+assert encoder.dimension == 64
+before = peak()
+for _ in range(2):  # encoded, then read from the cache
+    vectors = encoder.encode(texts)
+    assert vectors.shape == (1_000_000, 64) and vectors[-1, 0] == hash(texts[-1]) % 1000
+print(peak() - before)
+"""
+
+
+def test_a_million_short_texts_stream() -> None:
+    result = 4 * 64  # MB of vectors, which are in a file, as those in the cache are
+    run = subprocess.run(
+        [sys.executable, "-c", MILLION], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) < result / 2
 
 
 @pytest.mark.parametrize(
@@ -465,3 +470,16 @@ class TestMiniLM:
             TextEncoder("a/none").encode(["a"])
         with pytest.raises(VHEError, match="cannot be downloaded"):
             TextEncoder("no such name?").encode(["a"])
+
+    def test_no_connection_is_reported_at_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from huggingface_hub import constants
+
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+        monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+        monkeypatch.setattr(
+            "sentence_transformers.SentenceTransformer", lambda *_, **__: pytest.fail("retries")
+        )
+        with pytest.raises(VHEError, match=r"'none' cannot be downloaded \(.*refused"):
+            TextEncoder("none").encode(["a"])

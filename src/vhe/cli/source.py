@@ -158,6 +158,7 @@ def read_model(folder: Path) -> FittedModel:
     from vhe.fitted import open_model
 
     if (model := open_model(folder)) is not None:
+        model.verbose = True  # an encoder takes seconds
         return model
     from vhe.estimators import load_model
 

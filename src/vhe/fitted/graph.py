@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -147,20 +148,24 @@ class FittedGraph(FittedModel):
         source, d = self._vector_source, self._graph.words.shape[1]
         assert source is not None
 
+        done = count(1)
+
         def effect(end: int, codes: Rows) -> NDArray[np.float64]:
             rate = attribution.rates(ends, ends[end], self._graph.encoder_weight)[1]
             return rate * (codes @ ends[1 - end].code[d:]).astype(np.float64)
 
         def encode(variants: list[str]) -> Rows:
-            with Progress("occluding words", len(variants), show=self.verbose) as progress:
-                return source.transform(encoder.encode(variants, progress.report, cache=False))
+            codes = source.transform(encoder.encode(variants, cache=False))
+            progress.update(next(done))
+            return codes
 
         try:
             encoder = self._encoder
         except VHEError as error:
             warnings.warn(f"words are weighted without the encoder: {error}", stacklevel=4)
             return None, None
-        return occlusion_effects(texts, encode, effect)
+        with Progress("occluding words", len(texts), show=self.verbose) as progress:
+            return occlusion_effects(texts, encode, effect)
 
     def _state(self) -> tuple[Arrays, dict[str, float]]:
         graph = self._graph

@@ -24,6 +24,7 @@ from vhe.runtime.arrays import unit_rows
 from vhe.runtime.checks import is_integer
 from vhe.runtime.files import cache_folder
 from vhe.runtime.messages import shown
+from vhe.runtime.tables import new_table, release
 from vhe.text.encoder_identity import PROBE, PROBE_VALUES, EncoderIdentity
 from vhe.text.sentence_model import SentenceModel
 from vhe.text.vector_cache import VectorCache, text_digests
@@ -128,17 +129,20 @@ class TextEncoder:
     ) -> Vectors:
         """Return the vectors of texts, zero for those without any character: (n, dimension).
 
+        A large result is in a temporary file that is mapped into memory.
+
         Parameters
         ----------
         texts : sequence of str, n
         progress : called with the number of texts that are done and of all
         cache : False for texts that will not occur again
         """
-        result = np.empty((len(texts), self.dimension), dtype=np.float32)
+        result = new_table(len(texts), self.dimension)
         done = 0
         for chunk in self.chunks(texts, progress, cache=cache):
             result[done : done + len(chunk)] = chunk
             done += len(chunk)
+            release(result)
         return result
 
     def chunks(

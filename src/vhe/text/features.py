@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from vhe.data.attributes import Vectors, checked_vectors
 from vhe.errors import VHEError
 from vhe.runtime.messages import counted
+from vhe.runtime.tables import release
 
 BLOCK = 16_384  # rows that are converted to float64 at a time
 SHOWN_COLUMNS = 10
@@ -43,7 +44,8 @@ class Standardisation:
     @classmethod
     def fit(cls, vectors: Any) -> Self:
         """Find the transformation for vectors (n, k)."""
-        checked = checked_vectors(vectors)
+        # what an encoder has written to a file is finite, and too large to be copied
+        checked = vectors if isinstance(vectors, np.memmap) else checked_vectors(vectors)
         count = sum(len(rows) for rows in _filled_blocks(checked))
         if not count:
             raise VHEError("all vectors are zero; give a vector for at least two vertices.")
@@ -119,3 +121,4 @@ def _filled_blocks(vectors: Vectors) -> Iterator[NDArray[np.float64]]:
         filled = rows.any(axis=1)
         if filled.any():
             yield rows[filled].astype(np.float64)
+        release(vectors)

@@ -21,28 +21,23 @@ def occlusion_effects(
     """What each word of two texts adds, as the loss without it: (W_a,) and (W_b,).
 
     A text of up to `SPANS` words is encoded without each of its words in turn, a longer one without
-    runs of neighbouring words, which share the effect of their run. All variants of both texts are
-    encoded at once.
+    runs of neighbouring words, which share the effect of their run. The variants of a text are
+    encoded at once; they have about the same length, so that little is spent on padding.
 
     Parameters
     ----------
     encode : codes (k, p) of texts
     effect : of codes (k, p) of variants of text 0 or 1 on the score: (k,)
     """
-    variants, spans = [], []
-    for text in texts:
+    effects = []
+    for number, text in enumerate(texts):
         words = original_spelling(text)
         edges = np.linspace(0, len(words), min(SPANS, len(words)) + 1).round().astype(int)
-        own = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-        variants.append([text, *(" ".join(words[:a] + words[b:]) for a, b in own)])
-        spans.append((own, len(words)))
-    codes = encode([variant for own in variants for variant in own])
-    effects, start = [], 0
-    for number, (own, length) in enumerate(spans):
-        found = effect(number, codes[start : start + len(own) + 1])
-        start += len(own) + 1
-        lost = np.zeros(length)
-        for (a, b), without in zip(own, found[1:], strict=True):
+        spans = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+        codes = encode([text, *(" ".join(words[:a] + words[b:]) for a, b in spans)])
+        found = effect(number, codes)
+        lost = np.zeros(len(words))
+        for (a, b), without in zip(spans, found[1:], strict=True):
             lost[a:b] = (found[0] - without) / (b - a)
         effects.append(lost)
     return effects[0], effects[1]

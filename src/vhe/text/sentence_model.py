@@ -71,6 +71,7 @@ class SentenceModel:
 
         device = str(find_device(self.device))
         try:
+            from huggingface_hub import HfApi
             from sentence_transformers import SentenceTransformer
             from transformers.utils import logging
         except ImportError:
@@ -80,10 +81,14 @@ class SentenceModel:
         try:
             if self._folder is not None:
                 return SentenceTransformer(str(self._folder), device=device, local_files_only=True)
+            commit = self._commit()
+            if commit is None and self.download:
+                # fails at once, where the download of each file is retried for half a minute
+                HfApi().model_info(self._repository, revision=self._given_revision, timeout=10)
             return SentenceTransformer(
                 self._repository,
                 device=device,
-                revision=self._commit() or self._given_revision,
+                revision=commit or self._given_revision,
                 local_files_only=not self.download,
             )
         except Exception as error:  # of several libraries, for damaged files of any kind

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from vhe.data.attributes import Vectors
 from vhe.errors import VHEError
 from vhe.runtime.arrays import unit_rows
+from vhe.runtime.tables import new_table, release
 from vhe.text.features import BLOCK, Standardisation
 
 
@@ -54,21 +55,24 @@ class VectorCodes:
             for start in range(0, len(vectors), BLOCK):
                 rows = standardisation(vectors[start : start + BLOCK]).astype(np.float64)
                 covariance += rows.T @ rows
+                release(vectors)
             found, _, _ = randomized_svd(covariance, dim, n_iter=7, random_state=seed)
             components = found.astype(np.float32)
         return cls(standardisation, components, dim**0.5)
 
     def __call__(self, vectors: Any, row_name: Callable[[int], str] = "row {}".format) -> Vectors:
         """Return the codes of vectors: (n, columns) to (n, p)."""
-        result = np.zeros((len(vectors), self.components.shape[1]), dtype=np.float32)
+        result = new_table(len(vectors), self.components.shape[1])
         for start in range(0, len(vectors), BLOCK):
 
             def name(row: int, start: int = start) -> str:
                 return row_name(start + row)
 
             rows = self.standardisation(vectors[start : start + BLOCK], name)
-            result[start : start + BLOCK] = unit_rows(rows @ self.components)
-        result *= np.float32(self.length)
+            codes = unit_rows(rows @ self.components)
+            result[start : start + BLOCK] = np.float32(self.length) * codes
+            release(result)
+            release(vectors)
         return result
 
     def arrays(self) -> dict[str, NDArray[Any]]:

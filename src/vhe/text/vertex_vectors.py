@@ -105,8 +105,9 @@ def vertex_vectors(
                 "the network has vectors, and an encoder is given; use one of them: omit the "
                 "encoder, or remove the vectors (with_edges(edges, vectors=None))."
             )
-        with Progress("encoding texts", len(texts), show=show) as progress:
+        with Progress("loading the encoder", show=show):
             identity = encoder.identity
+        with Progress("encoding texts", len(texts), show=show) as progress:
             given = encoder.encode(texts, progress.report)
     assert given is not None
     with Progress("vector codes", show=show):
