@@ -72,7 +72,7 @@ vhe bench                                         # training steps and their par
 .venv/bin/vhe bench serve                          # latency of the server under load
 ```
 
-Measurements are in [the log](log.md) and, for the server, in [The explorer](serve.md#performance). `vhe doctor` prints the rate of matrix products of your machine.
+Measurements are in [the log](log.md) and, for the server, in [Running a service](serve.md#performance). `vhe doctor` prints the rate of matrix products of your machine.
 """
 COMPARED = """\
 # How do these figures compare with the paper's?

@@ -30,8 +30,8 @@ def bench(
 ) -> None:
     """Measure the speed of this machine.
 
-    Interleaved runs give ratios that hold on a busy machine, too. All but
-    startup, fit and suggestions concern the pair model.
+    Interleaved runs give ratios that hold on a busy machine, too. startup and
+    serve use the graph model, fit both models, all others the pair model.
 
     startup: suggest, score, explain and embed from a cold start, relative to
     python -c "import numpy". fit: both models with the native kernels and with

@@ -24,7 +24,7 @@ def serve(
         Help("access token, required for other hosts; or set VHE_TOKEN", env_var="VHE_TOKEN"),
     ] = None,
     writable: Annotated[
-        bool, Help("allow to add and remove vertices and links; requires an access token")
+        bool, Help("allow adding and removing vertices and links; requires an access token")
     ] = False,
     allow_host: Annotated[
         list[str] | None, Help("further host name to answer to, e.g. of a proxy", metavar="NAME")
