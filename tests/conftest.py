@@ -1,6 +1,8 @@
 """A small network with learnable structure, settings that fit it in a fraction of a second, and
 fitted models."""
 
+import contextlib
+import re
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -156,3 +158,18 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     elif native.library() is None:
         pytest.skip("the native kernels are not built")
     return str(request.param)
+
+
+@pytest.fixture
+def logs(caplog: pytest.LogCaptureFixture) -> Callable[[str], Any]:
+    """Expects a warning of the logger ``vhe`` inside a with statement; yields all of them."""
+
+    @contextlib.contextmanager
+    def expected(pattern: str) -> Iterator[list[str]]:
+        caplog.clear()
+        messages: list[str] = []
+        yield messages
+        messages += [r.getMessage() for r in caplog.records if r.name.startswith("vhe.")]
+        assert any(re.search(pattern, message) for message in messages), messages
+
+    return expected

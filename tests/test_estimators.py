@@ -1158,10 +1158,14 @@ def test_an_interrupted_second_fit_leaves_the_model_as_it_was(
 
 
 def test_ctrl_c_leaves_a_model_that_can_be_used(
-    make: New, network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: New,
+    network: TextNetwork,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    logs: Any,
 ) -> None:
     press_ctrl_c(monkeypatch, at=7)
-    with pytest.warns(UserWarning, match="interrupted at step 7"):
+    with logs("interrupted at step 7"):
         model = make().fit(network)
     assert model.result_["stopped"] == "interrupted at step 7"
     assert model.result_["steps"] == 7
@@ -1172,7 +1176,6 @@ def test_ctrl_c_leaves_a_model_that_can_be_used(
 
 
 @pytest.mark.parametrize("seed", [3, None])
-@pytest.mark.filterwarnings("ignore:training stopped early")
 def test_resumed_training_ends_with_the_same_bits(
     make: New, network: TextNetwork, tmp_path: Path, seed: int | None
 ) -> None:
@@ -1351,7 +1354,6 @@ def result() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize(
     ("cls", "name"), SETTINGS, ids=[f"{cls.__name__}-{name}" for cls, name in SETTINGS]
 )
-@pytest.mark.filterwarnings("ignore:.*texts were truncated")
 def test_every_setting_changes_the_result(
     cls: type[Estimator], name: str, result: Callable[..., tuple[np.ndarray, np.ndarray]]
 ) -> None:

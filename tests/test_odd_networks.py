@@ -74,7 +74,6 @@ def make(hasty: New, new_pair: New) -> New:
         for variant in (VARIANTS if name in FOR_ALL_VARIANTS else ["graph", "pair"])
     ],
 )
-@pytest.mark.filterwarnings("ignore:no tokens found", "ignore:.*texts were truncated")
 def test_any_network_can_be_fitted(make: New, name: str, variant: str) -> None:
     texts, edges = ODD[name]
     network = TextNetwork(range(len(texts)), texts, edges)
@@ -97,15 +96,15 @@ def test_any_network_can_be_fitted(make: New, name: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("variant", ["graph", "pair"])
-def test_texts_without_a_word_give_a_warning(make: New, variant: str) -> None:
-    with pytest.warns(UserWarning, match="no tokens found in any text: only links are used"):
+def test_texts_without_a_word_give_a_warning(make: New, variant: str, logs: Any) -> None:
+    with logs("no tokens found in any text: only links are used"):
         make(variant).fit(TextNetwork(range(4), [""] * 4, [[0, 1], [2, 3]]))
 
 
 @pytest.mark.parametrize("variant", ["graph", "pair"])
-def test_truncated_texts_give_a_warning(make: New, variant: str) -> None:
+def test_truncated_texts_give_a_warning(make: New, variant: str, logs: Any) -> None:
     texts = ["a b c d", "a b", "c d", "a " * 10]
-    with pytest.warns(UserWarning, match="2 of 4 texts were truncated to 3 words"):
+    with logs("2 of 4 texts were truncated to 3 words"):
         make(variant, max_words=3).fit(TextNetwork(range(4), texts, [[0, 1], [2, 3]]))
 
 

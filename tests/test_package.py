@@ -68,6 +68,39 @@ def test_the_reference_documents_every_public_name() -> None:
     assert documented == set(vhe.__all__) - {"__version__"}
 
 
+def test_public_modules_export_what_the_reference_documents() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    documented: dict[str, set[str]] = {}
+    for path in re.findall(r"^\.\. auto\w+:: (vhe\.\S+)$", page, re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        home = vhe._MODULES[name] if module == "vhe" else module
+        documented.setdefault(home, set()).add(name)
+    for module, names in documented.items():
+        exported = set(importlib.import_module(module).__all__) - {"Estimator"}  # for annotations
+        assert exported == names, module
+
+
+# Between the parts of vhe, and attributes that are parameters.
+INTERNAL = {"config_class", "model_name", "probability", "probability_indices", "takes_vectors"}
+
+
+def test_the_reference_documents_every_method_of_the_estimators() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    members = re.search(r"autoclass:: vhe\.VHE\n +:members: (.+?)\n\n", page, re.DOTALL)
+    assert members is not None
+    documented = set(re.split(r"[,\s]+", members[1]))
+    public = {
+        name
+        for estimator in (vhe.VHE, vhe.PairVHE)
+        for part in estimator.__mro__
+        if part.__module__.startswith("vhe.")
+        for name in vars(part)
+        if not name.startswith(("_", "set_"))
+    }
+    parameters = {*vhe.VHE().get_params(), *vhe.PairVHE().get_params()}
+    assert public - parameters - INTERNAL == documented
+
+
 def test_evaluate_is_a_function_after_its_package_was_imported() -> None:
     importlib.import_module("vhe.evaluation.link")
     assert callable(vhe.evaluate)

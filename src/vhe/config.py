@@ -19,6 +19,8 @@ from typing import Any, Literal, Self
 
 from vhe.errors import VHEError, similar
 
+__all__ = ["PairVHEConfig", "VHEConfig"]
+
 
 def _setting(default: Any, help: str, check: Callable[[Any], bool], expected: str) -> Any:
     return field(default=default, metadata={"help": help, "check": check, "expected": expected})
@@ -128,7 +130,7 @@ class Settings:
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def to_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)  # type: ignore[call-overload]
+        return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @classmethod
     def field(cls, name: str) -> dataclasses.Field[Any]:

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+__all__ = ["VHEError"]
+
 
 class VHEError(ValueError):
     """A mistake the user can mend; the command prints it as one line and exits with status 2."""

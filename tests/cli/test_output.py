@@ -2,17 +2,26 @@
 
 import csv
 import json
+import logging
 import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 import vhe
 from vhe.cli import main
-from vhe.cli.output import console, print_json, print_status, print_table, printable
+from vhe.cli.output import (
+    console,
+    diagnostics_to_stderr,
+    print_json,
+    print_status,
+    print_table,
+    printable,
+)
 
 ROOT = Path(__file__).parents[2]
 TITLE, CLEAR = "\x1b]0;owned\x07", "\x9b2J"
@@ -85,6 +94,30 @@ def test_colours_and_progress_still_control_the_terminal(
     printed = capsys.readouterr().out
     assert printed.startswith("\x1b[1mx\x1b[0m")
     assert TITLE not in printed
+
+
+def test_warnings_of_the_logger_are_notes_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("vhe.some.module")
+    with diagnostics_to_stderr(json=False):
+        for _ in range(2):
+            logger.warning("a remark%s", CLEAR)
+        logger.info("not shown")
+        warnings.warn("of another library", stacklevel=1)
+    assert capsys.readouterr().err == "note: a remark�2J\nnote: of another library\n"
+    assert not logging.getLogger("vhe").handlers
+
+
+def test_the_library_logs_instead_of_printing() -> None:
+    """Except for progress that is shown, and for a process that answers on standard output."""
+    pattern = re.compile(r"(?<![\w.])print\(|warnings\.warn\(|sys\.std(out|err)\b")
+    files = (ROOT / "src/vhe").rglob("*.py")
+    found = {
+        p.relative_to(ROOT / "src/vhe").as_posix() for p in files if pattern.search(p.read_text())
+    }
+    assert {name for name in found if not name.startswith("cli/")} == {
+        "runtime/progress.py",
+        "web/background.py",
+    }
 
 
 def test_commands_print_by_the_output_module_only() -> None:

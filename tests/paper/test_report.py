@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -192,7 +193,10 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
 
 
 def test_results_outside_the_grid_are_ignored_with_one_warning(
-    results: Path, out: Path, tmp_path: Path
+    results: Path,
+    out: Path,
+    tmp_path: Path,
+    logs: Any,
 ) -> None:
     folder = tmp_path / "results"
     shutil.copytree(results, folder)
@@ -202,10 +206,9 @@ def test_results_outside_the_grid_are_ignored_with_one_warning(
         path = folder / result["task"] / f"old-{k}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(result))
-    with pytest.warns(UserWarning, match="ignored 4 results") as caught:
+    with logs("ignored 4 results") as caught:
         write_report(folder, tmp_path / "docs")
-    assert len(caught) == 1
-    message = str(caught[0].message)
+    (message,) = caught
     for name in ("link vhe-paper (1)", "link vhe-pairs (2)", "ablation vhe (1)"):
         assert name in message
     for path in out.rglob("*.*"):

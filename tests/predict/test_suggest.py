@@ -2,6 +2,7 @@
 
 import importlib.util
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -241,12 +242,14 @@ def test_largest_products_against_dense_rows() -> None:
         assert (found[row][len(chosen) :] == -1).all()
 
 
-def test_without_the_index_all_vertices_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_index_all_vertices_are_compared(
+    monkeypatch: pytest.MonkeyPatch, logs: Any
+) -> None:
     rows = vertices(60, np.array([[0, 1], [2, 3]]))
     exact, _ = partners(COSINE, rows, 3)
     monkeypatch.setattr(suggest, "EXACT_UP_TO", 10)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.warns(UserWarning, match=r"vhe\[search\]"):
+    with logs(r"vhe\[search\]"):
         found, _ = partners(COSINE, rows, 3)
     np.testing.assert_array_equal(found, exact)
 

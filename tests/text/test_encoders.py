@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -273,10 +274,10 @@ def test_another_dimension_under_the_same_name_is_refused(cache: Path) -> None:
         again.append(text_digests(["x"]), np.zeros((1, 9), dtype=np.float32))
 
 
-def test_a_folder_that_cannot_be_written_is_a_warning(cache: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_a_warning(cache: Path, logs: Any) -> None:
     cache.parent.mkdir()
     cache.write_text("a file where the folder should be")
-    with pytest.warns(UserWarning, match="cannot be cached .* set VHE_CACHE"):
+    with logs("cannot be cached .* set VHE_CACHE"):
         np.testing.assert_array_equal(named(Fake()).encode(TEXTS), expected(TEXTS))
 
 

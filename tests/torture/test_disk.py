@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import subprocess
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +51,7 @@ def test_disk_full(
     count: int,
     figures: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
+    logs: Any,
     tmp_path: Path,
 ) -> None:
     """From a random step on, files can grow only to a random size."""
@@ -76,13 +76,12 @@ def test_disk_full(
             with file_size_limit(size) if full else contextlib.nullcontext():
                 genuine(checkpoint, state, tensors)
 
-        with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with monkeypatch.context() as patch, logs("no checkpoint") as logged:
             patch.setattr(TrainingCheckpoint, "save", save)
             fitted = new_estimator(model).fit(
                 network, checkpoint=folder, checkpoint_minutes=EVERY_STEP
             )
-        messages = [str(w.message) for w in caught if "no checkpoint" in str(w.message)]
+        messages = [message for message in logged if "no checkpoint" in message]
         assert len(messages) == 1
         assert "File too large" in messages[0]
         assert str(folder) in messages[0]
@@ -152,6 +151,7 @@ def test_the_folder_disappears_during_training(
     new_estimator: New,
     model: str,
     monkeypatch: pytest.MonkeyPatch,
+    logs: Any,
     tmp_path: Path,
     harm: Callable[[Path], None],
 ) -> None:
@@ -173,7 +173,7 @@ def test_the_folder_disappears_during_training(
         estimator.fit(network, **options)
         assert saved_step(parent / "training") == 8
     else:
-        with pytest.warns(UserWarning, match="no checkpoint at step 3"):
+        with logs("no checkpoint at step 3"):
             estimator.fit(network, **options)
     if harm is replace_by_a_file:
         assert parent.read_text() == "a file of somebody else"

@@ -20,7 +20,6 @@ from vhe.pair.training import PairTrainer
 
 New = Callable[..., Estimator]
 ALMOST_ONE = math.nextafter(1, 0)
-pytestmark = pytest.mark.filterwarnings("ignore:.*stopped early", "ignore:.*texts were truncated")
 
 
 def assert_finite(estimator: Estimator) -> None:

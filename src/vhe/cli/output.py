@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import math
 import sys
 import warnings
@@ -38,10 +39,27 @@ def print_status(text: str) -> None:
     print(printable(text), file=sys.stderr, flush=True)
 
 
+class NoteHandler(logging.Handler):
+    """Prints the records of the logger ``vhe`` as notes, each message once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._printed: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = self.format(record)
+        if message not in self._printed:
+            self._printed.add(message)
+            print_status(f"note: {message}")
+
+
 @contextlib.contextmanager
 def diagnostics_to_stderr(json: bool) -> Iterator[None]:
     """Print warnings as notes and, with ``json``, redirect standard output to standard error."""
+    logger, handler = logging.getLogger("vhe"), NoteHandler()
     with contextlib.ExitStack() as stack:
+        logger.addHandler(handler)
+        stack.callback(logger.removeHandler, handler)
         if json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         stack.enter_context(warnings.catch_warnings())

@@ -21,6 +21,8 @@ from vhe.data.sources import read
 from vhe.errors import VHEError
 from vhe.runtime.files import atomic_write, cache_folder, read_bytes
 
+__all__ = ["load"]
+
 # The files published by thunlp/CANE under the MIT licence.
 BASE_URL = "https://raw.githubusercontent.com/thunlp/CANE/a0e7e78/datasets"
 

@@ -32,6 +32,8 @@ from vhe.errors import VHEError
 from vhe.runtime.arrays import distinct
 from vhe.runtime.messages import counted, shown
 
+__all__ = ["TextNetwork"]
+
 
 class TextNetwork:
     """An immutable network whose vertices carry text.

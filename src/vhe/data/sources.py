@@ -35,6 +35,8 @@ from vhe.errors import VHEError
 from vhe.runtime import plugins
 from vhe.runtime.messages import shown
 
+__all__ = ["read"]
+
 BIBLIOGRAPHIES = {".bib": "BibTeX", ".bibtex": "BibTeX", ".ris": "RIS"}
 PICKLES = (".pkl", ".pickle", ".gpickle", ".p")
 ARCHIVES = (".zip", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz")

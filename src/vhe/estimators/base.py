@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -50,6 +50,8 @@ from vhe.storage.model_folder import SavedModel, read_model
 from vhe.text.lsa import inverse_document_frequency, tfidf_rows
 from vhe.text.vertex_vectors import VectorSource
 
+logger = logging.getLogger(__name__)
+
 # embeddings by scale of some vertices, computed without some of the links, (m,) of the network
 MaskedScales = Callable[[NDArray[np.bool_], NDArray[np.int64]], dict[str, Rows]]
 
@@ -89,7 +91,7 @@ class Preparation:
         return self.validation if len(self.validation) else self.links
 
 
-class Estimator(FittedModel, BaseEstimator):
+class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
     """What `VHE` and `PairVHE` have in common.
 
     The parameters of a subclass are these four and the fields of its configuration class, with the
@@ -213,7 +215,7 @@ class Estimator(FittedModel, BaseEstimator):
                 stack.enter_context(prepared.saved_in.lock())
             state = self._train(prepared)
             if state.stopped and not state.stopped.startswith("no improvement"):
-                warnings.warn(f"training stopped early: {state.stopped}", stacklevel=3)
+                logger.warning(f"training stopped early: {state.stopped}")
             with Progress("link posterior", show=self.verbose):
                 curve = self._fit_link_posterior(prepared)
             self._finalise(prepared)
@@ -256,10 +258,9 @@ class Estimator(FittedModel, BaseEstimator):
                 progress=progress.report,
             )
         if corpus.truncated:
-            warnings.warn(
+            logger.warning(
                 f"{corpus.truncated:,} of {len(corpus):,} texts were truncated to "
                 f"{config.max_words} words (max_words)",
-                stacklevel=4,
             )
         if validation_links is None:
             links, validation = split_validation_links(network.links, config.validation, seed)
@@ -270,9 +271,9 @@ class Estimator(FittedModel, BaseEstimator):
             links, validation = network.links, pairs[~known]
         vectors = self._vertex_vectors(network, seed)
         if not corpus.vocabulary and vectors is None:
-            warnings.warn("no tokens found in any text: only links are used", stacklevel=4)
+            logger.warning("no tokens found in any text: only links are used")
         for remark in self._remarks(network, vectors):
-            warnings.warn(remark, stacklevel=4)
+            logger.warning(remark)
         checkpoint = None
         if folder is not None:
             codes = None if vectors is None else vectors[1]

@@ -3,7 +3,7 @@ memory and without sampling noise where possible; calibration of predicted proba
 
 from __future__ import annotations
 
-import warnings
+import logging
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from vhe.predict.scoring import Method
 
     Links = Iterable[tuple[Hashable, Hashable]] | pandas.DataFrame
+
+__all__ = ["LinkScores", "evaluate"]
+
+logger = logging.getLogger(__name__)
 
 SCORES_AT_ONCE = 2**22  # largest score matrix in memory (or one row, if that is longer)
 
@@ -110,10 +114,9 @@ def future_links(method: Method, links: Links) -> LinkTest:
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     known = LinkSet(network.links, len(network)).linked(pairs[:, 0], pairs[:, 1])
     if known.any():
-        warnings.warn(
+        logger.warning(
             f"excluded {known.sum():,} of {counted(len(pairs), 'link')} that "
             f"{network.name} already has",
-            stacklevel=3,
         )
     new = pairs[~known]
     whole = network.with_edges(np.concatenate([network.links, new]), directed=False)

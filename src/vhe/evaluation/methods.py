@@ -75,7 +75,7 @@ def check_name(name: str) -> None:
 def _maker(name: str) -> Callable[..., Any]:
     """Return the class or function that makes a method."""
     if ":" in name or name in METHODS:
-        maker = plugins.load_object(METHODS.get(name, name))
+        maker: Callable[..., Any] | None = plugins.load_object(METHODS.get(name, name))
     else:
         maker = plugins.load("vhe.methods", name)
     if maker is None:
@@ -121,7 +121,9 @@ def paper_pair_vhe(*, random_state: int, **settings: Any) -> PairVHE:
     from vhe.estimators import PairVHE
 
     config = PairVHEConfig.paper().replace(**settings)
-    return PairVHE.from_config(config, random_state=random_state).set_params(verbose=False)
+    model = PairVHE.from_config(config, random_state=random_state)
+    model.verbose = False
+    return model
 
 
 def untrained_paper_pair_vhe(*, random_state: int, **settings: Any) -> PairVHE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -30,6 +30,8 @@ from vhe.text.encoders import TextEncoder
 from vhe.text.occlusion import occlusion_effects
 from vhe.text.vertex_vectors import AnyEncoder, encoder_of
 
+logger = logging.getLogger(__name__)
+
 Effects = NDArray[np.float64] | None  # of the words of a text, where the encoder is available
 
 
@@ -45,7 +47,7 @@ class FittedGraph(FittedModel):
 
     @property
     def _embedding_dim(self) -> int:
-        return self._graph.words.shape[1] + self._graph.vectors.shape[1]
+        return int(self._graph.words.shape[1] + self._graph.vectors.shape[1])
 
     def _use(self, model: GraphModel) -> None:
         self._graph = model
@@ -162,7 +164,7 @@ class FittedGraph(FittedModel):
         try:
             encoder = self._encoder
         except VHEError as error:
-            warnings.warn(f"words are weighted without the encoder: {error}", stacklevel=4)
+            logger.warning(f"words are weighted without the encoder: {error}")
             return None, None
         with Progress("occluding words", len(texts), show=self.verbose) as progress:
             return occlusion_effects(texts, encode, effect)

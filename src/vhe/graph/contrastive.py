@@ -21,7 +21,7 @@ def contrastive_loss(codes: Tensor, links: Tensor, scale: Tensor) -> Tensor:
     unit = torch.nn.functional.normalize(codes, dim=1)
     ends, partners = torch.cat([links, links.flip(1)]).T
     occurrences = torch.bincount(partners, minlength=len(codes)).to(unit)
-    total = _LogSumExp.apply(unit, scale, occurrences)
+    total = _LogSumExp.apply(unit, scale, occurrences)  # type: ignore[no-untyped-call]
     assert isinstance(total, Tensor)
     cosine = (unit[ends] * unit[partners]).sum(dim=1)
     right = scale * cosine - total[ends]

@@ -87,7 +87,7 @@ class Posterior:
         return self.solve_with_gradient(self.precision * codes, iterations)
 
     def solve_with_gradient(self, b: Tensor, iterations: int) -> Tensor:
-        z = _Solution.apply(b, self, iterations)
+        z = _Solution.apply(b, self, iterations)  # type: ignore[no-untyped-call]
         assert isinstance(z, Tensor)
         return z
 

@@ -28,7 +28,7 @@ def align(
 ) -> tuple[Tensor, Tensor, list[Texts]]:
     """x~_i and x~_j of all pairs, and the weights of each part; as `alignment.align`."""
     batch = PackedPairs(words.detach(), kernels.detach(), parts)
-    text_i, text_j = _Align.apply(words, kernels, batch)
+    text_i, text_j = _Align.apply(words, kernels, batch)  # type: ignore[no-untyped-call]
     return text_i, text_j, batch.split(batch.tensors["weights"])
 
 

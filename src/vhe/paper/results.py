@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from vhe.evaluation.experiment import MEASURES, Experiment, percent
 from vhe.paper.grid import grid
+
+logger = logging.getLogger(__name__)
 
 
 def result_path(results: Path, experiment: Experiment) -> Path:
@@ -61,10 +63,9 @@ def read_results(results: Path) -> Iterator[dict[str, Any]]:
         else:
             ignored[f"{task} {method}"] = ignored.get(f"{task} {method}", 0) + 1
     if ignored:
-        warnings.warn(
+        logger.warning(
             f"ignored {sum(ignored.values()):,} results in {results} that are not in the grid: "
             + ", ".join(f"{name} ({count})" for name, count in ignored.items()),
-            stacklevel=2,
         )
 
 

@@ -83,4 +83,4 @@ def checked_k(k: object) -> int:
     """A number of results that is an integer of at least 0."""
     if not (is_integer(k) and k >= 0):  # type: ignore[operator]
         raise VHEError(f"k is {k!r}, but must be an integer of at least 0")
-    return int(k)  # type: ignore[call-overload]
+    return int(k)  # type: ignore[call-overload, no-any-return]

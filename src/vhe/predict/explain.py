@@ -14,6 +14,8 @@ from vhe.data.text import original_spelling, tokenize
 from vhe.errors import VHEError
 from vhe.runtime.messages import shown
 
+__all__ = ["Explanation", "Side"]
+
 OWN_PARTS = ("texts", "words", "encoder", "vectors")  # parts of a score that need no link
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pandas
     from torch_geometric.data import Data
 
+__all__ = ["Suggestion"]
+
 SNIPPET = 80  # characters of a text that a suggestion shows
 MOST_CANDIDATES = 4_000_000  # pairs that are compared for the best links of the whole network
 LEAST_PARTNERS = 10  # of each vertex among them

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from vhe.data.network import TextNetwork
 
+__all__ = ["CosineMethod", "Method"]
+
 PAIRS_AT_ONCE = 2**15  # keeps the gathered rows of long lists of pairs small
 
 
@@ -59,4 +61,7 @@ class CosineMethod:
 
     def score_matrix(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Cosines of each source with each target: (len(sources), len(targets))."""
-        return unit_rows(self.embedding_[sources]) @ unit_rows(self.embedding_[targets]).T
+        cosines: np.ndarray = (
+            unit_rows(self.embedding_[sources]) @ unit_rows(self.embedding_[targets]).T
+        )
+        return cosines

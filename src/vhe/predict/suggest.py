@@ -10,7 +10,7 @@ searched apart from the others. `scan.py` finds the candidates of a single verte
 from __future__ import annotations
 
 import importlib.util
-import warnings
+import logging
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,6 +19,8 @@ from scipy import sparse
 
 from vhe.predict.link_posterior import LinkPosterior
 from vhe.predict.pair_features import LINK_STRENGTHS, VertexRows
+
+logger = logging.getLogger(__name__)
 
 EXACT_UP_TO = 8_000  # vertices
 SCORES_AT_ONCE = 2**22  # entries of the largest score matrix held at a time
@@ -164,8 +166,7 @@ def _ranked(candidates: Vertices, scores: Floats, k: int) -> tuple[Vertices, Flo
 def _index_is_installed() -> bool:
     installed = importlib.util.find_spec("usearch") is not None
     if not installed:
-        warnings.warn(
+        logger.warning(
             "comparing all pairs of vertices is slow: pip install 'vhe[search]' adds an index",
-            stacklevel=3,
         )
     return installed

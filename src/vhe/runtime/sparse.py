@@ -56,7 +56,7 @@ def sparse_product(
 
     ``transpose`` returns the transposed matrix, if it is stored; the backward pass calls it.
     """
-    return _Product.apply(matrix, dense, transpose)
+    return _Product.apply(matrix, dense, transpose)  # type: ignore[no-untyped-call]
 
 
 class _Product(torch.autograd.Function):

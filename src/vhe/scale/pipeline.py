@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import shutil
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ from vhe.scale.engine import Applied, Engine, OnPhase, connected
 from vhe.scale.inputs import Dataset, part_files, read_dataset
 from vhe.scale.shards import read_array, write_array, write_json
 from vhe.storage.locks import folder_lock
+
+logger = logging.getLogger(__name__)
 
 WORK = "work"  # subfolder for the checkpoints, deleted at the end
 ROWS_PER_PART, ROWS_PER_BLOCK = 50_000, 65_536
@@ -199,10 +201,9 @@ class Phases:
         write_array(self.out / "idf.npy", idf.astype(np.float32))
         logs = np.log1p(np.arange(len(found["lengths"])))
         if found["truncated"]:
-            warnings.warn(
+            logger.warning(
                 f"{found['truncated']:,} of {self.n:,} texts were truncated to "
                 f"{self.config.max_words} words (max_words)",
-                stacklevel=2,
             )
         return {"mean_log_length": float((logs * found["lengths"]).sum() / self.n)}
 

@@ -35,7 +35,7 @@ def number(low: float = -math.inf, high: float = math.inf) -> Check:
     def check(value: Any) -> bool:
         if type(value) not in (int, float):
             return False
-        return abs(value) <= 1.7e308 and low <= value <= high
+        return bool(abs(value) <= 1.7e308 and low <= value <= high)
 
     return check
 

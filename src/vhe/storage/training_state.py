@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from vhe.data.text import Corpus
+
+logger = logging.getLogger(__name__)
 
 TRAINING = "training"  # the kind of folder
 STATE, TENSORS = "training.json", "training.safetensors"
@@ -72,9 +74,8 @@ class TrainingCheckpoint:
             write_folder(self.folder, content, TRAINING)
         except VHEError as error:
             if not self._warned:
-                warnings.warn(
+                logger.warning(
                     f"no checkpoint at step {state.step}: {error}; training continues",
-                    stacklevel=2,
                 )
             self._warned = True
 

@@ -169,7 +169,7 @@ def empty_noise(count: int, dim: int) -> Tensor:
 
 
 def _unit_scale(rows: Tensor) -> Tensor:
-    scaled = _UnitScale.apply(rows)
+    scaled = _UnitScale.apply(rows)  # type: ignore[no-untyped-call]
     assert isinstance(scaled, Tensor)
     return scaled
 

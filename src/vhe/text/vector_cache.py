@@ -8,8 +8,8 @@ last record of a text counts. The dimension is part of the file name. Processes 
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
-import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from vhe.data.attributes import Vectors
 from vhe.errors import VHEError
+
+logger = logging.getLogger(__name__)
 
 LOCK_SECONDS = 60.0  # to wait for another process that is writing
 
@@ -90,10 +92,9 @@ class VectorCache:
                     partial = -file.tell() % self._record.itemsize
                     file.write(b"\0" * partial + records.tobytes())
         except (OSError, Timeout) as error:
-            warnings.warn(
+            logger.warning(
                 f"{self.folder}: vectors of texts cannot be cached ({error}); set VHE_CACHE to "
                 "another folder",
-                stacklevel=2,
             )
 
     @property

@@ -322,13 +322,13 @@ def _listed(value: Any) -> str | list[Any]:
     if value is None or value != value:
         return []
     if isinstance(value, str):
-        value = value.strip()
-        if value.startswith("[") and value.endswith("]"):
+        text: str = value.strip()
+        if text.startswith("[") and text.endswith("]"):
             try:
-                return list(json.loads(value))
+                return list(json.loads(text))
             except (ValueError, RecursionError):
-                return value[1:-1].replace("'", "").replace('"', "")  # Python's list
-        return value
+                return text[1:-1].replace("'", "").replace('"', "")  # Python's list
+        return text
     return list(value) if isinstance(value, list | tuple) else [value]
 
 

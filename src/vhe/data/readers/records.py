@@ -196,7 +196,7 @@ class Records:
             names = list(self._codes)
 
             def missing(row: int) -> Hashable:
-                return names[ends[row, 0 if pairs[row, 0] < 0 else 1]]
+                return names[int(ends[row, 0 if pairs[row, 0] < 0 else 1])]
 
             if policy == "error":
                 row = int(unknown[0])
