@@ -28,7 +28,7 @@ from vhe.evaluation.experiment import parse_seeds, parse_shares
 SPACE: dict[str, tuple[float, ...]] = {
     "learning_rate": (1e-3, 3e-3, 1e-2),
     "width": (64, 128, 256),
-    "dropout": (0.0, 0.3, 0.5),
+    "dropout": (0.3, 0.6, 0.75),
     "weight_decay": (0.0, 1e-2, 1e-1),
     "masked": (0.1, 0.2, 0.4),
 }

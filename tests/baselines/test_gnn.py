@@ -45,6 +45,15 @@ def test_common_neighbours_are_summed_and_change_the_score() -> None:
 
 
 @pytest.mark.parametrize("head", ["mlp", "ncn"])
+def test_scores_of_all_pairs_are_those_of_each_pair(head) -> None:
+    z, pairs = torch.randn(6, 4), torch.cartesian_prod(torch.arange(6), torch.arange(6))
+    model = PairHead(head, 4, dropout=0.5).eval()
+    expected = model(z, *pairs.T, LINKS).reshape(6, 6)
+    everything = torch.arange(6)
+    torch.testing.assert_close(model.matrix(z, everything, everything, LINKS), expected)
+
+
+@pytest.mark.parametrize("head", ["mlp", "ncn"])
 def test_links_of_a_batch_are_masked_while_they_are_predicted(head, topical, monkeypatch) -> None:
     masked = []
     matrix = TwoLayers.matrix

@@ -59,7 +59,7 @@ class GraphNetworkLinks:
     head: Head
     features: Literal["lsa", "sentences"]
     width: int = 256
-    dropout: float = 0.3
+    dropout: float = 0.6
     learning_rate: float = 3e-3
     weight_decay: float = 0.01
     masked: float = 0.4
@@ -163,10 +163,11 @@ class GraphNetworkLinks:
             scores[part] = self._head(self._z, i[part], j[part], self._links).double()
         return torch.sigmoid(scores).numpy()
 
+    @torch.no_grad()
     def score_matrix(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Probabilities of each source with each target: (len(sources), len(targets))."""
-        pairs = np.repeat(sources, len(targets)), np.tile(targets, len(sources))
-        return self.score_indices(*pairs).reshape(len(sources), len(targets))
+        i, j = torch.from_numpy(sources), torch.from_numpy(targets)
+        return torch.sigmoid(self._head.matrix(self._z, i, j, self._links).double()).numpy()
 
 
 gcn_mlp = partial(GraphNetworkLinks, layer="gcn", head="mlp", features="lsa")

@@ -76,6 +76,19 @@ class PairHead(nn.Module):
         scores: Tensor = self.output(hidden).squeeze(1)
         return scores
 
+    def matrix(self, z: Tensor, sources: Tensor, targets: Tensor, links: np.ndarray) -> Tensor:
+        """Scores of each source with each target, without rows of pairs: (s, t)."""
+        found = torch.empty(len(sources), len(targets))
+        ends, visible = z[targets], adjacency_matrix(links, len(z))
+        columns = visible[targets.numpy()].tocsc()
+        for row, i in enumerate(sources.tolist()):
+            hidden = torch.addmm(self.product.bias, ends, (self.product.weight * z[i]).T)
+            if self.common is not None:  # linear: Σ over neighbours u of i, where u is one of j
+                near = visible.indices[visible.indptr[i] : visible.indptr[i + 1]]
+                hidden += torch.sparse.mm(as_tensor(columns[:, near].tocsr()), self.common(z[near]))
+            found[row] = self.output(relu(hidden)).squeeze(1)
+        return found
+
 
 def common_neighbours(z: Tensor, i: Tensor, j: Tensor, links: np.ndarray) -> Tensor:
     """Σ z_u over the common neighbours u of i and j in the links: (m, d)."""
@@ -85,7 +98,8 @@ def common_neighbours(z: Tensor, i: Tensor, j: Tensor, links: np.ndarray) -> Ten
 
 
 def unit_features(rows: np.ndarray) -> Tensor:
-    """Rows scaled to the length √d, so that their entries are of order one."""
+    """Rows minus their mean, scaled to the length √d, so that their entries are of order one."""
+    rows = rows - rows.mean(axis=0)
     return normalize(torch.from_numpy(np.ascontiguousarray(rows, np.float32))) * (
         rows.shape[1] ** 0.5
     )

@@ -26,7 +26,8 @@ class Validation:
         self.training, held_out = validation_links(network.links, SHARE, seed, MAX_LINKS)
         sampler = NonNeighbourSampler(network.links, len(network))
         held_out = held_out[sampler.count[held_out[:, 0]] > 0]
-        self._source, self._target = np.repeat(held_out, NEGATIVES, axis=0).T
+        self._held_out = held_out
+        self._source = np.repeat(held_out[:, 0], NEGATIVES)
         self._negative = sampler.draw(self._source, np.random.default_rng([seed, 1]))
 
     def __bool__(self) -> bool:
@@ -34,5 +35,6 @@ class Validation:
 
     def auc(self, score: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> float:
         """Share of unlinked pairs that score below their link; ties count one half."""
-        margin = score(self._source, self._target) - score(self._source, self._negative)
+        linked = np.repeat(score(*self._held_out.T), NEGATIVES)
+        margin = linked - score(self._source, self._negative)
         return float((np.sign(margin) + 1).mean() / 2)
