@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from vhe.data.text import Corpus
-from vhe.predict.regions import class_tfidf, regions
+from vhe.predict.regions import LIFT, class_tfidf, regions
 
 
 def corpus_of(texts: list[str]) -> Corpus:
@@ -25,7 +25,9 @@ def test_class_tfidf_equals_its_definition() -> None:
         for j, word in enumerate(corpus.vocabulary):
             share = counts[k][word] / counts[k].total()
             frequency = counts[0][word] + counts[1][word]
-            assert np.isclose(found[k, j], share * np.log(1 + mean / frequency))
+            distinguishes = share >= LIFT * frequency / (2 * mean)
+            expected = share * np.log(1 + mean / frequency) if distinguishes else 0
+            assert np.isclose(found[k, j], expected)
 
 
 def test_regions_are_named_by_words_of_their_own() -> None:
@@ -40,6 +42,15 @@ def test_regions_are_named_by_words_of_their_own() -> None:
     for region in found:
         corner = corners[int(region.words[0][-1])]
         assert np.hypot(*(np.array([region.x, region.y]) - corner)) < 1
+
+
+def test_a_name_has_no_word_twice_and_no_common_one() -> None:
+    texts = ["the fox foxes fox hunts red", "the dog dogs barks at cat"] * 100
+    coordinates = np.array([[0.0, 0.0], [9.0, 9.0]] * 100)
+    coordinates += np.random.default_rng(0).normal(scale=0.1, size=coordinates.shape)
+    for region in regions(coordinates, corpus_of(texts)):
+        assert "the" not in region.words
+        assert len({word[:3] for word in region.words}) == 3
 
 
 def test_a_map_of_one_point_and_without_words() -> None:

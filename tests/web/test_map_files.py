@@ -11,15 +11,19 @@ import pytest
 
 from vhe.cli import main
 from vhe.data.network import TextNetwork
+from vhe.data.readers.tables import write_table
 from vhe.estimators import VHE
+from vhe.predict.layout import layout
+from vhe.web.loading import load, map_coordinates
 from vhe.web.map_data import grouped_labels
-from vhe.web.map_files import map_coordinates, write_map
+from vhe.web.map_files import write_map
 from vhe.web.report import MIN_PROBABILITY
+from vhe.web.start import start_service
 
 
 @pytest.fixture(scope="module")
 def coordinates(fitted: VHE) -> np.ndarray:
-    return map_coordinates(fitted, seed=1)
+    return layout(fitted.embedding_, seed=1)
 
 
 def test_the_table_has_the_columns_of_embedding_atlas(
@@ -73,7 +77,7 @@ def test_no_labels_and_odd_ids(hasty: Callable[..., VHE], tmp_path: Path) -> Non
     network = TextNetwork([("x", 1), 2, "$math$", "\ud800"], texts, [[0, 1], [2, 3]], name="$x_1$")
     model = hasty().fit(network)
     for ending in ("html", "png", "parquet"):
-        write_map(tmp_path / f"map.{ending}", model, map_coordinates(model))
+        write_map(tmp_path / f"map.{ending}", model, layout(model.embedding_))
         assert (tmp_path / f"map.{ending}").stat().st_size > 1000
 
 
@@ -108,3 +112,41 @@ def test_too_many_dotted_labels_are_grouped() -> None:
     assert grouped_labels(few) is few
     assert grouped_labels(plain) is plain
     assert grouped_labels(None) is None
+
+
+def test_one_layout_for_all_commands(
+    network: TextNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, vertices, edges = (tmp_path / name for name in ("model", "vertices.csv", "edges.csv"))
+    write_table(vertices, {"id": network.ids, "text": network.texts})
+    ends = network.links.T.tolist()
+    write_table(
+        edges, {e: [network.ids[k] for k in ends[i]] for i, e in enumerate(("source", "target"))}
+    )
+    source = ["--vertices", str(vertices), "--edges", str(edges)]
+    settings = ["latent_dim=16", "min_count=1", "max_words=16", "max_steps=0"]
+    fit = ["fit", *source, "--out", str(model), "--map", "--seed", "0", "--set", *settings]
+    assert main(fit) == 0
+    stored = load(model).coordinates
+    assert stored is not None
+    monkeypatch.setattr("vhe.predict.layout.layout", lambda *_: pytest.fail("computed again"))
+    assert main(["map", str(model), "--out", str(tmp_path / "map.parquet")]) == 0
+    table = parquet.read_table(tmp_path / "map.parquet").to_pydict()
+    assert [table["x"], table["y"]] == stored.T.tolist()
+    report = ["report", str(model), "--out", str(tmp_path / "report.html"), "--skip-accuracy"]
+    assert main(report) == 0
+    service = start_service(model)
+    assert service.snapshot.layout == "final"
+    np.testing.assert_array_equal(service.snapshot.explorer.coordinates, stored)
+    service.close()
+
+
+def test_another_seed_replaces_the_stored_layout(fitted: VHE, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    fitted.save(model)
+    found = map_coordinates(model, load(model, 0), 0)
+    other = map_coordinates(model, load(model, 5), 5)
+    assert np.abs(found - other).max() > 0
+    np.testing.assert_array_equal(load(model).coordinates, other)
+    assert load(model, 0).coordinates is None
+    np.testing.assert_array_equal(map_coordinates(model, load(model)), other)  # of any seed

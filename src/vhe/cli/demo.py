@@ -71,6 +71,8 @@ def present(
     from vhe.baselines.tfidf import TFIDF
     from vhe.predict.candidates import without_repeats
     from vhe.predict.layout import layout
+    from vhe.storage.derived import fingerprint
+    from vhe.web.loading import layout_arrays, store
     from vhe.web.map_data import COLOURS, subpackages
     from vhe.web.model_report import find, measure_accuracy, write_model_report
 
@@ -96,6 +98,7 @@ def present(
     with _phase(console, seconds, "map", "Drawing the map"):
         coordinates = layout(model.embedding_, seed)
     model.save(out / "model")
+    store(out / "model", fingerprint(out / "model"), "layout", layout_arrays(coordinates, seed))
     report = write_model_report(
         out / "report.html",
         found,

@@ -58,6 +58,7 @@ def fit(
     epochs: Annotated[
         NonNegativeFloat | None, Help("passes over the links (default: as configured)")
     ] = None,
+    map: Annotated[bool, Help("compute the layout of the map, too, and store it")] = False,
     resume: Annotated[bool, Help("resume the interrupted training in --out")] = False,
     overwrite: Overwrite = False,
     checkpoint_minutes: Annotated[NonNegativeFloat, Help("minutes between two checkpoints")] = 1,
@@ -100,8 +101,10 @@ def fit(
     if scheduler is not None:
         from vhe.cli.distributed import fit_distributed
 
-        if overwrite or epochs is not None or threads is not None:
-            raise VHEError("--scheduler excludes --overwrite, --epochs and --threads: omit them")
+        if overwrite or map or epochs is not None or threads is not None:
+            raise VHEError(
+                "--scheduler excludes --overwrite, --map, --epochs and --threads: omit them"
+            )
         return fit_distributed(
             source,
             reading,
@@ -173,6 +176,8 @@ def fit(
             )
             if first:
                 _save(estimator, out)
+                if map:
+                    _store_map(out)
         except KeyboardInterrupt:
             if first and checkpoint.is_dir():
                 print_status(f"resume from {checkpoint}: run the same command with --resume")
@@ -274,6 +279,12 @@ def _save(estimator: Estimator, out: Path) -> None:
         print_status(f"saved the interrupted model in {out}")
         raise KeyboardInterrupt
     discard(training_folder(out))
+
+
+def _store_map(out: Path) -> None:
+    from vhe.web.loading import load, map_coordinates
+
+    map_coordinates(out, load(out))
 
 
 def _report(estimator: Estimator, out: Path, json: bool) -> None:

@@ -9,7 +9,7 @@ from cyclopts.types import NonNegativeInt
 from vhe.cli.options import Help, Json, ModelFolder, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_status
 from vhe.cli.paths import check_writable
-from vhe.cli.source import read_model
+from vhe.cli.source import check_is_model
 from vhe.errors import VHEError
 
 
@@ -18,13 +18,16 @@ def map(
     /,
     *,
     out: Annotated[Path, Help("output file: .html, .png or .parquet")],
-    seed: Annotated[NonNegativeInt, Help("random seed of the layout")] = 0,
+    seed: Annotated[
+        NonNegativeInt | None, Help("random seed of the layout (default: of the stored map, or 0)")
+    ] = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Draw a map of the network.
 
-    Similar vertices are close to each other. The format is inferred from the
+    Similar vertices are close to each other. The layout is computed once and
+    stored in the model folder. The format is inferred from the
     extension. A page (.html) can be searched and zoomed in a browser and makes no
     external requests. A table (.parquet) has columns id, text, label, x, y, degree
     and uncertainty, as embedding-atlas reads it: embedding-atlas FILE.parquet
@@ -38,11 +41,14 @@ def map(
         raise VHEError("matplotlib is not installed: pip install 'vhe[plot]'")
     check_writable(out)
     with diagnostics_to_stderr(json), using_threads(threads):
-        fitted = read_model(model)
-        from vhe.web.map_files import map_coordinates, write_map
+        check_is_model(model)
+        from vhe.web.loading import load, map_coordinates
+        from vhe.web.map_files import write_map
 
-        write_map(out, fitted, map_coordinates(fitted, seed))
+        loaded = load(model, seed)
+        write_map(out, loaded.model, map_coordinates(model, loaded, seed))
+        n = len(loaded.model.network_)
     if json:
-        print_json({"out": out, "vertices": len(fitted.network_)})
+        print_json({"out": out, "vertices": n})
     else:
-        print_status(f"{out}: {counted(len(fitted.network_), 'vertex', 'vertices')}")
+        print_status(f"{out}: {counted(n, 'vertex', 'vertices')}")

@@ -10,7 +10,7 @@ from cyclopts.types import NonNegativeInt
 from vhe.cli.options import Help, Json, ModelFolder, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_result
 from vhe.cli.paths import check_writable
-from vhe.cli.source import read_model
+from vhe.cli.source import check_is_model
 
 
 def report(
@@ -21,7 +21,7 @@ def report(
     skip_accuracy: Annotated[
         bool, Help("omit the accuracy on held-out links, which needs a second fit")
     ] = False,
-    seed: Annotated[NonNegativeInt, Help("random seed of the held-out links and the layout")] = 0,
+    seed: Annotated[NonNegativeInt, Help("random seed of the held-out links")] = 0,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -30,7 +30,8 @@ def report(
     The page has a map, the most probable missing links with the words behind
     them, the accuracy on held-out links compared with TF-IDF and diffused text, a
     calibration plot, isolated and duplicate vertices, and the notes from reading
-    the network. It makes no external requests.
+    the network. It makes no external requests. The layout of the map is computed
+    once and stored in the model folder.
 
     A model uses all links of its network. Its accuracy is therefore measured by a
     second fit, with the same settings, to 85 % of the links.
@@ -40,9 +41,10 @@ def report(
     checked_extension(out, (".html",))
     check_writable(out)
     with diagnostics_to_stderr(json), using_threads(threads):
-        fitted = read_model(model)
+        check_is_model(model)
         from vhe.runtime.progress import Progress
-        from vhe.web.map_files import map_coordinates, network_size
+        from vhe.web.loading import load, map_coordinates
+        from vhe.web.map_files import network_size
         from vhe.web.model_report import (
             Accuracy,
             find,
@@ -50,13 +52,14 @@ def report(
             write_model_report,
         )
 
-        network = fitted.network_
+        loaded = load(model)
+        fitted, network = loaded.model, loaded.model.network_
         accuracy: Accuracy | str = "The accuracy was not measured (--skip-accuracy)."
         if not skip_accuracy:
             accuracy = refitted_accuracy(fitted, seed)
         with Progress("missing links"):
             found = find(fitted, accuracy)
-        coordinates = map_coordinates(fitted, seed)
+        coordinates = map_coordinates(model, loaded)
         with Progress("report"):
             write_model_report(
                 out,

@@ -137,11 +137,16 @@ def _can_be_read(source: str) -> bool:
 
 
 def check_is_model(folder: Path) -> None:
-    """Refuse a model folder that does not exist."""
+    """Refuse a model folder that does not exist, or is in shards."""
     from vhe.storage.folder import restore_interrupted_write
 
     if not restore_interrupted_write(folder).is_dir():
         raise VHEError(f"{folder}: no such model folder; create it: vhe fit SOURCE --out {folder}")
+    if (folder / "model.json").is_file() and not (folder / "MANIFEST.json").exists():
+        raise VHEError(
+            f"{folder}: a model in shards, written by vhe fit --scheduler: use vhe suggest, "
+            "vhe embed or vhe.scale.ShardedModel"
+        )
 
 
 def read_model(folder: Path) -> FittedModel:
@@ -150,11 +155,6 @@ def read_model(folder: Path) -> FittedModel:
     A graph model is loaded without torch, whose import takes longer than most answers.
     """
     check_is_model(folder)
-    if (folder / "model.json").is_file() and not (folder / "MANIFEST.json").exists():
-        raise VHEError(
-            f"{folder}: a model in shards, written by vhe fit --scheduler: use vhe suggest, "
-            "vhe embed or vhe.scale.ShardedModel"
-        )
     from vhe.fitted import open_model
 
     if (model := open_model(folder)) is not None:

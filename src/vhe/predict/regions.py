@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.cluster.vq import kmeans2
 
 from vhe.data.text import Corpus
 
 MOST_REGIONS, VERTICES_PER_REGION = 16, 30
 WORDS = 3  # in the name of a region
 SHORTEST = 3  # letters of such a word
+LIFT = 1.5  # such a word is at least so many times as frequent in its region as in all texts
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Region:
 
 def regions(coordinates: np.ndarray, corpus: Corpus) -> list[Region]:
     """Divide a map (n, 2) by k-means, and name its parts by the words of their texts."""
+    from scipy.cluster.vq import kmeans2  # its import takes long
+
     n = len(coordinates)
     count = int(np.clip(round(np.sqrt(n / VERTICES_PER_REGION)), 1, MOST_REGIONS))
     scale = coordinates.std() or 1.0
@@ -44,19 +47,31 @@ def regions(coordinates: np.ndarray, corpus: Corpus) -> list[Region]:
         if not len(inside):
             continue
         row = weights[k, named]
-        best = np.argsort(-row, kind="stable")[:WORDS]
-        words = tuple(corpus.vocabulary[named[j]] for j in best if row[j] > 0)
+        best = np.argsort(-row, kind="stable")[: np.count_nonzero(row > 0)]
+        words = _distinct(corpus.vocabulary[named[j]] for j in best)
         x, y = np.median(coordinates[inside], axis=0).tolist()
         if words:
             found.append(Region(words, x, y, len(inside)))
     return found
 
 
+def _distinct(words: Iterable[str]) -> tuple[str, ...]:
+    """The first words, without those that continue another one (network, networks)."""
+    found: list[str] = []
+    for word in words:
+        if not any(word.startswith(w) or w.startswith(word) for w in found):
+            found.append(word)
+        if len(found) == WORDS:
+            break
+    return tuple(found)
+
+
 def class_tfidf(corpus: Corpus, classes: np.ndarray, count: int) -> np.ndarray:
     """The weight of each word in each class: (count, V).
 
     tf(w, c) · log(1 + A / f(w)), where tf is the share of the word in the words of the class, f its
-    frequency in all texts, and A the mean number of words per class.
+    frequency in all texts, and A the mean number of words per class; 0 if the share is less than
+    `LIFT` times that in all texts (there are several classes).
     """
     size = len(corpus.vocabulary)
     text = np.repeat(np.arange(len(corpus)), corpus.lengths)
@@ -65,5 +80,8 @@ def class_tfidf(corpus: Corpus, classes: np.ndarray, count: int) -> np.ndarray:
     counts = sparse.csr_array((ones, (classes[text], words)), shape=(count, size)).toarray()
     totals = counts.sum(axis=1, keepdims=True)
     frequency = np.maximum(counts.sum(axis=0), 1)
-    weights: np.ndarray = counts / np.maximum(totals, 1) * np.log1p(totals.mean() / frequency)
+    shares = counts / np.maximum(totals, 1)
+    weights: np.ndarray = shares * np.log1p(totals.mean() / frequency)
+    if count > 1:
+        weights[shares < LIFT * frequency / max(totals.sum(), 1)] = 0
     return weights

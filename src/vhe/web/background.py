@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from vhe.storage.derived import Arrays, fingerprint
+from vhe.web.loading import layout_arrays, load_model
+
 if TYPE_CHECKING:
     from vhe.fitted import FittedModel
 
 Task = Literal["layout", "ranking"]
-Arrays = dict[str, np.ndarray]
 NICENESS = 10
 
 
@@ -30,7 +32,7 @@ def compute(task: Task, model: FittedModel, seed: int = 0) -> Arrays:
     if task == "layout":
         from vhe.predict.layout import layout
 
-        return {"coordinates": layout(model.embedding_, seed), "seed": np.array([seed])}
+        return layout_arrays(layout(model.embedding_, seed), seed)
     from vhe.web.ranking import MOST_LINKS
 
     table = model.suggest_all(MOST_LINKS)
@@ -75,9 +77,6 @@ def _exit_with_parent() -> None:
 
 def main(task: Task, folder: str, expected: str, seed: str) -> None:
     import threading
-
-    from vhe.storage.derived import fingerprint
-    from vhe.web.loading import load_model
 
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     with suppress(OSError, AttributeError):

@@ -48,29 +48,60 @@ class Explorer:
 
     def __init__(self, model: FittedModel, coordinates: np.ndarray) -> None:
         self.model, self.network, self.coordinates = model, model.network_, coordinates
-        self.uncertainty = model.embedding_std_.mean(axis=1)  # (n,)
-        self._unit = unit_rows(model.embedding_)  # (n, d)
-        ids, texts = self.network.ids, self.network.texts
-        self._numbers = {str(i): k for k, i in enumerate(ids)}
-        self._numbers |= {i: k for k, i in enumerate(ids) if isinstance(i, str)}
-        self._lower_ids = [str(i).lower() for i in ids]
-        self._lower_texts = [text.lower() for text in texts]
-        self._snippets = [first_words(text, 100) for text in texts]
-        self._vocabulary = frozenset(model.vocabulary_)
+
+    # What one kind of question needs is computed when it is asked, so that the first answer is not
+    # delayed by the others.
+
+    @cached_property
+    def _stored(self) -> tuple[list[Hashable], list[str], list[Hashable | None]]:
+        """Ids, texts and labels in memory: those of a stored network are read from its file."""
+        network = self.network
+        labels: list[Hashable | None] = [*(network.labels or [None] * len(network))]
+        return list(network.ids), list(network.texts), labels
+
+    @cached_property
+    def uncertainty(self) -> np.ndarray:
+        """The mean standard deviation of each embedding: (n,)."""
+        mean: np.ndarray = self.model.embedding_std_.mean(axis=1)
+        return mean
+
+    @cached_property
+    def _unit(self) -> np.ndarray:
+        return unit_rows(self.model.embedding_)  # (n, d)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        ids = self._stored[0]
+        numbers = {str(i): k for k, i in enumerate(ids)}
+        return numbers | {i: k for k, i in enumerate(ids) if isinstance(i, str)}
+
+    @cached_property
+    def _searched(self) -> list[tuple[str, str]]:
+        """The ids and texts in lower case."""
+        ids, texts, _ = self._stored
+        return [(str(i).lower(), text.lower()) for i, text in zip(ids, texts, strict=True)]
+
+    @cached_property
+    def _vocabulary(self) -> frozenset[str]:
+        return frozenset(self.model.vocabulary_)
+
+    @cached_property
+    def _links(self) -> list[np.ndarray]:
+        """The neighbours of each vertex, by number."""
         ends = np.concatenate([self.network.links, self.network.links[:, ::-1]])
         ends = ends[np.lexsort((ends[:, 1], ends[:, 0]))]
-        first = np.searchsorted(ends[:, 0], np.arange(len(ids) + 1))
-        self._links = [ends[a:b, 1] for a, b in itertools.pairwise(first)]
+        first = np.searchsorted(ends[:, 0], np.arange(len(self) + 1))
+        return [ends[a:b, 1] for a, b in itertools.pairwise(first)]
 
     @cached_property
     def map(self) -> Answer:
         """All vertices with their positions, labels and links."""
-        labels = grouped_labels(self.network.labels)
+        _, texts, labels = self._stored
         drawn = map_data(
             self.network,
             self.coordinates,
-            self.network.texts,
-            labels,
+            texts,
+            grouped_labels(labels),
             corpus=self.model._corpus,
         )
         return drawn | {
@@ -81,6 +112,7 @@ class Explorer:
     def warm_up(self) -> None:
         """Run each kind of request once, so that the first user does not wait for lazy set-up."""
         with suppress(VHEError):  # a network of one vertex, or without known words
+            self.search("", 1)
             self.suggestions(0, 1)
             self.pair(0, len(self) - 1)
             self.embed_text(max(self.network.texts, key=len), 1)
@@ -128,7 +160,7 @@ class Explorer:
         query = " ".join(query.lower().split())
         words = query.split()
         ranked = []
-        for k, (name, text) in enumerate(zip(self._lower_ids, self._lower_texts, strict=True)):
+        for k, (name, text) in enumerate(self._searched):
             if query in name:
                 last = name.rpartition(".")[2]
                 ranks = [name == query, last == query, last.startswith(query)]
@@ -215,9 +247,8 @@ class Explorer:
 
     def labelled(self, label: str) -> np.ndarray:
         """Which vertices have a label, as printed or as it is named on the map: (n,)."""
-        labels = self.network.labels or (None,) * len(self)
-        named = grouped_labels(self.network.labels) or labels
-        pairs = zip(labels, named, strict=True)
+        labels = self._stored[2]
+        pairs = zip(labels, grouped_labels(labels) or labels, strict=True)
         return np.array([x is not None and label in (str(x), str(name)) for x, name in pairs])
 
     def suggested_link(self, found: Answer) -> Answer:
@@ -280,12 +311,13 @@ class Explorer:
             )
 
     def entry(self, number: int, full_text: bool = False) -> Answer:
-        labels = self.network.labels
+        ids, texts, labels = self._stored
+        text = texts[number]
         return {
             "number": number,
-            "id": json_value(self.network.ids[number]),
-            "label": None if labels is None else json_value(labels[number]),
-            "text": (self.network.texts if full_text else self._snippets)[number],
+            "id": json_value(ids[number]),
+            "label": json_value(labels[number]),
+            "text": text if full_text else first_words(text, 100),
         }
 
     def _side(self, number: int, words: Sequence[tuple[str, float]]) -> Answer:

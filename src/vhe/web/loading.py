@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vhe.errors import VHEError
-from vhe.storage.derived import fingerprint, read_derived
+from vhe.storage.derived import Arrays, fingerprint, read_derived, write_derived
 from vhe.web.ranking import Ranking
 
 if TYPE_CHECKING:
     from vhe.fitted import FittedModel
 
+log = logging.getLogger("vhe.web")
 ATTEMPTS = 5  # if the folder is replaced while it is read
 
 
@@ -65,9 +67,38 @@ def load(folder: Path, seed: int | None = None) -> Loaded:
     )
 
 
-def valid_layout(
-    arrays: dict[str, np.ndarray] | None, n: int, seed: int | None
-) -> np.ndarray | None:
+def map_coordinates(folder: Path, loaded: Loaded, seed: int | None = None) -> np.ndarray:
+    """The layout (n, 2) in a model folder; if there is none, it is computed and stored there.
+
+    Parameters
+    ----------
+    loaded : from `load` with the same seed
+    """
+    if loaded.coordinates is not None:
+        return loaded.coordinates
+    from vhe.predict.layout import layout
+    from vhe.runtime.progress import Progress
+
+    with Progress("map") as progress:
+        found = layout(loaded.model.embedding_, seed or 0, progress.report)
+    store(folder, loaded.fingerprint, "layout", layout_arrays(found, seed or 0))
+    return found
+
+
+def layout_arrays(coordinates: np.ndarray, seed: int) -> Arrays:
+    """What is stored of a layout."""
+    return {"coordinates": coordinates, "seed": np.array([seed])}
+
+
+def store(folder: Path, model: str, name: str, arrays: Arrays) -> None:
+    """Store arrays with a model, unless its folder cannot be written."""
+    try:
+        write_derived(folder, model, name, arrays)
+    except VHEError as error:
+        log.info("the %s is not stored: %s", name, error)
+
+
+def valid_layout(arrays: Arrays | None, n: int, seed: int | None) -> np.ndarray | None:
     """The coordinates (n, 2) among stored arrays; None if they are missing or of another seed."""
     if arrays is None or arrays.keys() != {"coordinates", "seed"}:
         return None
@@ -77,9 +108,7 @@ def valid_layout(
     return found if same and valid else None
 
 
-def valid_ranking(
-    arrays: dict[str, np.ndarray] | None, links: np.ndarray, n: int
-) -> Ranking | None:
+def valid_ranking(arrays: Arrays | None, links: np.ndarray, n: int) -> Ranking | None:
     """The ranking among stored arrays; None if it is missing or does not fit the network."""
     if arrays is None or arrays.keys() != {"pairs", "probability", "duplicate"}:
         return None

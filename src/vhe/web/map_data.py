@@ -45,7 +45,10 @@ def map_data(
         "y": positions[:, 1].round().astype(int).tolist(),
         "labels": names,
         "label": ranks.tolist(),
-        "regions": _regions(positions, names, ranks, corpus),
+        "regions": [
+            {"name": name, "x": round(x), "y": round(y), "vertices": count}
+            for name, x, y, count in region_names(positions, names, ranks, corpus)
+        ],
         "texts": [first_words(text, length) for text in texts],
         "links": network.links.ravel().tolist(),
         "suggested": [] if suggestions is None else suggestions.ravel().tolist(),
@@ -53,18 +56,17 @@ def map_data(
     }
 
 
-def _regions(
+def region_names(
     positions: np.ndarray, names: Sequence[str], ranks: np.ndarray, corpus: Corpus | None
-) -> list[dict[str, Any]]:
-    if corpus is None:
-        labelled = label_positions(positions, names[:COLOURS], ranks)
-        found = [(name, x, y, int((ranks == k).sum())) for k, (name, x, y) in enumerate(labelled)]
-    else:
-        found = [(" · ".join(r.words), r.x, r.y, r.vertices) for r in regions(positions, corpus)]
-    return [
-        {"name": name, "x": round(x), "y": round(y), "vertices": count}
-        for name, x, y, count in found
-    ]
+) -> list[tuple[str, float, float, int]]:
+    """The name of each region, where to write it, and its number of vertices."""
+    if corpus is not None:
+        return [(" · ".join(r.words), r.x, r.y, r.vertices) for r in regions(positions, corpus)]
+    found = []
+    for k, name in enumerate(names[:COLOURS]):
+        x, y = np.median(positions[ranks == k], axis=0).tolist()
+        found.append((name, x, y, int((ranks == k).sum())))
+    return found
 
 
 def label_ranks(labels: Labels, n: int) -> tuple[list[str], np.ndarray]:
@@ -74,14 +76,6 @@ def label_ranks(labels: Labels, n: int) -> tuple[list[str], np.ndarray]:
     ordered = sorted(counts, key=lambda name: (-counts[name], name))
     rank = {name: k for k, name in enumerate(ordered)}
     return ordered, np.array([rank.get(name, -1) for name in names])
-
-
-def label_positions(
-    positions: np.ndarray, names: Sequence[str], ranks: np.ndarray
-) -> list[tuple[str, float, float]]:
-    """Where to write each label: at the median of its vertices."""
-    medians = (np.median(positions[ranks == k], axis=0).tolist() for k in range(len(names)))
-    return [(name, x, y) for name, (x, y) in zip(names, medians, strict=True)]
 
 
 def grouped_labels(labels: Labels) -> Labels:

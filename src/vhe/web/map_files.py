@@ -10,11 +10,9 @@ import numpy as np
 
 from vhe.data.readers.tables import write_table
 from vhe.predict.candidates import likely_links
-from vhe.predict.layout import layout
 from vhe.runtime.files import atomic_write
 from vhe.runtime.messages import counted
-from vhe.runtime.progress import Progress
-from vhe.web.map_data import COLOURS, grouped_labels, label_positions, label_ranks
+from vhe.web.map_data import COLOURS, grouped_labels, label_ranks, region_names
 from vhe.web.pages import page_file
 from vhe.web.report import write_report
 
@@ -24,12 +22,6 @@ if TYPE_CHECKING:
 
 SUGGESTIONS_PER_VERTEX = 5
 PICTURE_INCHES, PICTURE_DPI = (12.8, 9.0), 200
-
-
-def map_coordinates(model: FittedModel, seed: int = 0) -> np.ndarray:
-    """Lay out the vertices on a plane, with a progress bar: (n, 2)."""
-    with Progress("map") as progress:
-        return layout(model.embedding_, seed, progress.report)
 
 
 def write_map(path: Path, model: FittedModel, coordinates: np.ndarray) -> None:
@@ -107,18 +99,23 @@ def _write_picture(path: Path, model: FittedModel, coordinates: np.ndarray) -> N
         linewidths=0,
         rasterized=True,
     )
-    for name, x, y in label_positions(coordinates, names[:COLOURS], ranks):
+    for name, x, y, _ in region_names(coordinates, names, ranks, model._corpus):
         axes.annotate(
-            name,
+            name.replace(" · ", "\n"),
             (x, y),
             ha="center",
             va="center",
-            fontsize=10,
+            fontsize=9,
             fontweight="bold",
             color="#1d2126",
             path_effects=[patheffects.withStroke(linewidth=3, foreground="white")],
             parse_math=False,
         )
+    shown = [*names[:COLOURS], *(["others"] if len(names) > COLOURS else [])]
+    for name, shade in zip(shown, palette, strict=False):
+        axes.scatter([], [], s=24, color=shade, label=name.replace("$", r"\$"))
+    if shown:
+        figure.legend(loc="outside lower center", ncols=7, frameon=False, fontsize=9)
     title = f"{network.name}: {network_size(network)}"
     axes.set_title(title, loc="left", fontsize=12, parse_math=False)
     with atomic_write(path) as temporary:

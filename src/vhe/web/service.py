@@ -18,12 +18,12 @@ import numpy as np
 from vhe.errors import VHEError
 from vhe.predict.layout import quick_layout
 from vhe.storage.decisions import Decisions, State
-from vhe.storage.derived import write_derived
+from vhe.storage.derived import Arrays
 from vhe.storage.journal import Journal, Record, journal_file, read_journal
-from vhe.web.background import Arrays, Background, Task, compute
+from vhe.web.background import Background, Task, compute
 from vhe.web.changes import Change, Pending
 from vhe.web.explorer import Answer, Explorer
-from vhe.web.loading import Loaded, load, valid_layout, valid_ranking
+from vhe.web.loading import Loaded, load, store, valid_layout, valid_ranking
 from vhe.web.overlay import arranged, reranked
 from vhe.web.ranking import Review
 from vhe.web.snapshot import Snapshot
@@ -125,12 +125,12 @@ class Service:
 
     def start(self) -> Future[None]:
         """Start the work that the first answers do not need."""
-        self._start_missing()
         return self._keeper.submit(self._warm_up)
 
     def _warm_up(self) -> None:
         self.snapshot.explorer.warm_up()
         self.ready.set()
+        self._start_missing()  # after what the first answers need
 
     def close(self) -> None:
         for process in self._background.values():
@@ -188,10 +188,7 @@ class Service:
                 ranking = reranked(model, network, ranking)
                 self.snapshot = self.snapshot.followed_by(ranking=ranking)
         if base is not None:
-            try:
-                write_derived(base.folder, base.loaded.fingerprint, task, arrays)
-            except VHEError as error:
-                log.info("the %s is not stored: %s", task, error)
+            store(base.folder, base.loaded.fingerprint, task, arrays)
 
     # --- changes
 

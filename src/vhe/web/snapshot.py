@@ -53,4 +53,5 @@ class Snapshot:
 
     @cached_property
     def _compressed(self) -> bytes:
-        return gzip.compress(json_bytes(self.explorer.map | self.state), 6, mtime=0)
+        level = 6 if self.layout == "final" else 1  # a quick layout is soon replaced
+        return gzip.compress(json_bytes(self.explorer.map | self.state), level, mtime=0)
