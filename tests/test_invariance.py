@@ -9,19 +9,45 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from vhe.data.network import TextNetwork
 from vhe.estimators import VHE
+from vhe.graph.contrastive import contrastive_loss
 from vhe.runtime import native
+from vhe.runtime.device import using_threads
 
 New = Callable[..., VHE]
 
 
-def test_the_number_of_threads_does_not_change_a_bit(network: TextNetwork, hasty: New) -> None:
-    """Of the graph model: sums in blocks whose limits do not depend on the threads."""
-    one, two = (hasty(threads=threads).fit(network) for threads in (1, 2))
+@pytest.mark.parametrize("kind", ["graph", "pair"])
+def test_the_number_of_threads_does_not_change_a_bit(
+    kind: str, network: TextNetwork, hasty: New, new_pair: New
+) -> None:
+    """Sums are in parts whose limits do not depend on the threads."""
+    source = native.FILE.with_name("alignment.c")
+    if native.FILE.exists() and native.FILE.stat().st_mtime < source.stat().st_mtime:
+        pytest.skip("the kernels were built from older sources: make setup")
+    make = hasty if kind == "graph" else lambda **changes: new_pair(steps=8, **changes)
+    one, two = (make(threads=threads).fit(network) for threads in (1, 2))
     np.testing.assert_array_equal(one.embedding_, two.embedding_)
     np.testing.assert_array_equal(one.embedding_std_, two.embedding_std_)
+
+
+def test_the_number_of_threads_does_not_change_a_gradient() -> None:
+    """Of a step with as many links as usual: torch divides the work only of large tensors."""
+    draw = torch.Generator().manual_seed(0)
+    links = torch.randint(1000, (1024, 2), generator=draw)
+    start = torch.randn(1000, 200, generator=draw)
+    found = []
+    for threads in (1, 2):
+        codes, scale = start.clone().requires_grad_(), torch.tensor(10.0, requires_grad=True)
+        with using_threads(threads):
+            contrastive_loss(codes, links, scale).backward()
+        assert codes.grad is not None
+        assert scale.grad is not None
+        found.append(torch.cat([codes.grad.flatten(), scale.grad[None]]))
+    assert torch.equal(*found)
 
 
 def test_permuted_vertices_give_the_permuted_result(network: TextNetwork, new: New) -> None:

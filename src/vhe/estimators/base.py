@@ -100,7 +100,8 @@ class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn ha
     Parameters
     ----------
     random_state : int, optional
-        random seed; the same seed and number of threads give the same bits. Default: drawn, and
+        random seed; the same seed gives the same bits on one machine, whatever the number of
+        threads (`PairVHE` without the native kernels: with the same number). Default: drawn, and
         stored in ``seed_``
     threads : int, optional
         number of threads of a fit; default: torch's choice

@@ -23,8 +23,9 @@ def contrastive_loss(codes: Tensor, links: Tensor, scale: Tensor) -> Tensor:
     occurrences = torch.bincount(partners, minlength=len(codes)).to(unit)
     total = _LogSumExp.apply(unit, scale, occurrences)  # type: ignore[no-untyped-call]
     assert isinstance(total, Tensor)
-    cosine = (unit[ends] * unit[partners]).sum(dim=1)
-    right = scale * cosine - total[ends]
+    # the gradients of embedding and index_select do not depend on the threads, those of [] do
+    rows = torch.nn.functional.embedding(torch.stack([ends, partners]), unit)
+    right = scale * (rows[0] * rows[1]).sum(dim=1) - total.index_select(0, ends)
     repeated = (occurrences[partners] - 1) * right.exp()
     return (torch.log1p(-repeated.clamp(max=0.9999)) - right).mean()
 
@@ -50,4 +51,4 @@ class _LogSumExp(torch.autograd.Function):
         each = gradients[0] / total
         weights = torch.outer(each, occurrences).addr_(occurrences, each).mul_(kernel)
         to_x = weights @ x
-        return scale * to_x, (to_x * x).sum() / 2, None
+        return scale * to_x, (to_x * x).sum(dim=1).sum() / 2, None

@@ -407,29 +407,30 @@ static void add(const Batch *s, int64_t text, int64_t dim, const float *to_each,
 }
 
 /* Which part of the work each pair belongs to: the smallest so far. The assignment is fixed because
-   each part sums the gradients of its pairs: the result must not depend on timing. */
+   each part sums the gradients of its pairs: the result depends neither on timing nor on the number
+   of threads. */
+enum { PARTS = 4 };
+
 static int64_t *parts_of(const Batch *s)
 {
     int64_t *part = malloc(sizeof *part * s->pairs + 1);
-    double *load = calloc(s->threads, sizeof *load);
-    for (int64_t n = 0; part && load && n < s->pairs; n++) {
+    double load[PARTS] = {0};
+    for (int64_t n = 0; part && n < s->pairs; n++) {
         int64_t least = 0;
-        for (int64_t k = 1; k < s->threads; k++)
+        for (int64_t k = 1; k < PARTS; k++)
             if (load[k] < load[least]) least = k;
         part[n] = least;
         load[least] += (double)s->length[n] * s->length[s->pairs + n];
     }
-    if (!load) free(part), part = NULL;
-    free(load);
     return part;
 }
 
 typedef struct {
     const Batch *batch;
     const float *gradient;
-    float *to_words, *to_kernels;
+    float *to_words, *to_kernels, *more; /* kernels: those of the first part, and of the others */
     const int64_t *part; /* (pairs,) */
-    Sums *sums;          /* (threads,) */
+    Sums sums[PARTS];
     int failed;
 } Backward;
 
@@ -449,7 +450,8 @@ static void back_part(void *given, int64_t me)
     float *to_i = words_j + longest * dim, *to_j = to_i + longest * dim;
     float *transposed = to_j + longest * dim, *to_m = transposed + longest * longest;
     float *to_transposed = to_m + longest * longest, *to_weight = to_transposed + longest * longest;
-    float *to_kernels = w->to_kernels + me * s->sides * s->kernels * s->width * longest;
+    int64_t size = s->sides * s->kernels * s->width * longest;
+    float *to_kernels = me ? w->more + (me - 1) * size : w->to_kernels;
     for (int64_t n = 0; n < s->pairs; n++) {
         if (w->part[n] != me) continue;
         int64_t i = n, j = s->pairs + n, li = s->length[i], lj = s->length[j];
@@ -482,7 +484,7 @@ static void sum_parts(void *given, int64_t chunk)
     for (int64_t token = chunk * CHUNK; token < last; token++) {
         float *to = w->to_words + token * s->dim;
         memset(to, 0, sizeof(float) * s->dim);
-        for (int64_t part = 0; part < s->threads; part++) {
+        for (int64_t part = 0; part < PARTS; part++) {
             if (w->sums[part].row[token] < 0) continue;
             const float *sum = w->sums[part].sum + w->sums[part].row[token] * dim;
             for (int64_t c = 0; c < s->dim; c++) to[c] += sum[c];
@@ -491,28 +493,31 @@ static void sum_parts(void *given, int64_t chunk)
 }
 
 /* The gradients of words (vocabulary, dim) and kernels (threads, sides, kernels, width, longest;
-   zero before) from that of the texts (2 pairs, dim). */
+   zero before; the first has the sum) from that of the texts (2 pairs, dim). */
 KERNEL(align_back)(const Batch *s, const float *gradient, int64_t gradient_count, float *to_words,
                    int64_t to_words_count, float *to_kernels, int64_t to_kernels_count)
 {
     if (!is_batch(s) || !is_size(gradient_count, 2 * s->pairs, s->dim)) return INVALID;
     if (!is_size(to_words_count, s->vocabulary, s->dim)) return INVALID;
-    if (!is_size(to_kernels_count, s->threads, s->sides * s->kernels * s->width * s->longest))
-        return INVALID;
+    int64_t size = s->sides * s->kernels * s->width * s->longest;
+    if (!is_size(to_kernels_count, s->threads, size)) return INVALID;
     for (int64_t text = 0; text < 2 * s->pairs; text++)
         for (int64_t a = s->first[text]; a < s->first[text] + s->length[text]; a++)
             if (s->winner[a] < 0 || s->winner[a] >= s->kernels) return INVALID;
-    Backward w = {s, gradient, to_words, to_kernels, parts_of(s),
-                  calloc(s->threads, sizeof(Sums)), 0};
-    int enough = w.part && w.sums;
+    float *more = calloc((PARTS - 1) * size, sizeof *more);
+    Backward w = {s, gradient, to_words, to_kernels, more, parts_of(s), {{0}}, 0};
+    int enough = w.part && more;
     if (enough) {
-        run(s->threads, s->threads, back_part, &w);
+        run(s->threads, PARTS, back_part, &w);
         enough = !w.failed;
     }
-    if (enough) run(s->threads, (s->vocabulary + CHUNK - 1) / CHUNK, sum_parts, &w);
-    for (int64_t part = 0; w.sums && part < s->threads; part++)
-        free(w.sums[part].row), free(w.sums[part].sum);
-    free(w.sums);
+    if (enough) {
+        run(s->threads, (s->vocabulary + CHUNK - 1) / CHUNK, sum_parts, &w);
+        for (int64_t part = 1; part < PARTS; part++)
+            for (int64_t k = 0; k < size; k++) to_kernels[k] += more[(part - 1) * size + k];
+    }
+    for (int64_t part = 0; part < PARTS; part++) free(w.sums[part].row), free(w.sums[part].sum);
+    free(more);
     free((void *)w.part);
     return enough ? DONE : OUT_OF_MEMORY;
 }
