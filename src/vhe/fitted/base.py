@@ -6,8 +6,9 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ from vhe.storage.model_folder import SavedModel, incomplete, write_model
 from vhe.text.lsa import tfidf_rows
 from vhe.text.vector_codes import VectorCodes
 from vhe.text.vertex_vectors import VectorSource, aligned
+
+if TYPE_CHECKING:
+    from vhe.web.notebook import RunningExplorer
 
 TRANSFORM = "vector_codes."  # arrays of the transformation of vectors in a model folder
 
@@ -239,6 +243,46 @@ class FittedModel(Predictor):
     @abstractmethod
     def _keep(self, kept: NDArray[np.int64]) -> None:
         """Reduce the model, ``embedding_`` and ``embedding_std_`` to some vertices."""
+
+    # --- exploring
+
+    def explore(
+        self,
+        *,
+        state: str | Path | None = None,
+        port: int = 0,
+        height: int = 760,
+        block: bool | None = None,
+    ) -> RunningExplorer:
+        """Show the explorer in a notebook cell, or open it in a tab of the browser.
+
+        It is that of ``vhe serve``, for the model as it is now, and binds to localhost. Needs the
+        extra ``web``.
+
+        Parameters
+        ----------
+        state
+            file for decisions on suggested links, as ``vhe serve --state`` writes it; default:
+            decisions cannot be saved
+        port
+            default: a free one
+        height
+            of the frame in a notebook, in pixels
+        block
+            outside of a notebook, whether to wait until Ctrl-C; default: in a script, not at an
+            interactive prompt
+
+        Returns
+        -------
+        RunningExplorer
+            with ``url`` and ``close()``
+        """
+        self._check_fitted()
+        # by name: nothing below vhe.web depends on it
+        shown: RunningExplorer = import_module("vhe.web.notebook").explore(
+            self, state=state, port=port, height=height, block=block
+        )
+        return shown
 
     # --- saving and loading
 

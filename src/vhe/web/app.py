@@ -30,9 +30,13 @@ STATUS = {UnknownVertexError: 404, ReadOnlyError: 403, ConflictError: 409, Unava
 
 
 def make_app(
-    service: Service, *, token: str | None = None, hosts: Iterable[str] | None = None
+    service: Service,
+    *,
+    token: str | None = None,
+    hosts: Iterable[str] | None = None,
+    framed: bool = False,
 ) -> ASGIApp:
-    """The ASGI application; `Guard` documents ``token`` and ``hosts``."""
+    """The ASGI application; `Guard` documents ``token``, ``hosts`` and ``framed``."""
     app = FastAPI(
         title="vhe",
         version=__version__,
@@ -46,7 +50,7 @@ def make_app(
     app.include_router(health_routes(service))
     _add_pages(app, service)
     _add_error_handlers(app)
-    guarded = Guard(Conditional(app), token=token, hosts=hosts, public=HEALTH)
+    guarded = Guard(Conditional(app), token=token, hosts=hosts, public=HEALTH, framed=framed)
     return AccessLog(guarded)
 
 

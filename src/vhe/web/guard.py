@@ -26,6 +26,7 @@ MAX_BODY_BYTES = 2**20
 MAX_DISCARDED_BYTES = 2**24  # of a larger body, read before the request is refused
 MIN_TOKEN_LENGTH = 16
 MAX_FAILURES, FAILURE_WINDOW = 20, 60  # wrong tokens per client address and number of seconds
+FRAMING = "http://localhost:* http://127.0.0.1:* vscode-webview:"  # notebooks
 BODY_TOO_LARGE = "The request body is larger than 1 MB."
 HEADERS = {
     "content-security-policy": (
@@ -77,6 +78,8 @@ class Guard:
         another site cannot read responses through a name that resolves to this machine.
     public : iterable of str
         Paths that need neither, such as that of a health check.
+    framed : bool
+        Whether a page of this machine, such as a notebook, may show the pages in a frame.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Guard:
         token: str | None = None,
         hosts: Iterable[str] | None = None,
         public: Iterable[str] = (),
+        framed: bool = False,
     ) -> None:
         if token is not None:
             check_token(token)
@@ -93,6 +97,10 @@ class Guard:
         self.hosts = None if hosts is None else frozenset(hosts)
         # The cookie holds a digest, so that a token with any characters fits into a header.
         self.digest = None if token is None else _digest(token)
+        policy = HEADERS["content-security-policy"]
+        framing = policy.replace("frame-ancestors 'none'", f"frame-ancestors {FRAMING}")
+        headers = HEADERS | {"content-security-policy": framing if framed else policy}
+        self.headers = [(k.encode(), v.encode()) for k, v in headers.items()]
         self.failures: Counter[str] = Counter()  # wrong tokens by client address
         self.failures_since = time.monotonic()
 
@@ -103,8 +111,7 @@ class Guard:
         async def guarded_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name for name, _ in message["headers"]}
-                added = [(k.encode(), v.encode()) for k, v in HEADERS.items()]
-                added = [header for header in added if header[0] not in present]
+                added = [header for header in self.headers if header[0] not in present]
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 

@@ -334,7 +334,10 @@ class Service:
 
     def saved_decisions(self) -> Decisions:
         if self.decisions is None:
-            raise UnavailableError("Decisions cannot be saved; start vhe serve with --state FILE.")
+            raise UnavailableError(
+                "Decisions cannot be saved: start vhe serve with --state FILE, or "
+                "model.explore(state=FILE)."
+            )
         return self.decisions
 
     @staticmethod
