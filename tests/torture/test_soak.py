@@ -80,7 +80,7 @@ def test_server_soak(
     figures: dict[str, Any],
 ) -> None:
     process, port = server
-    seconds, draw = 600, random.Random(0)
+    seconds, draw = 1800, random.Random(0)
     failures: list[str] = []
     began = time.monotonic()
     requests, warm = 0, 0.0

@@ -55,17 +55,13 @@ def read_arrays(path: Path, where: str) -> dict[str, NDArray[Any]]:
         with path.open("rb") as file:
             size = int.from_bytes(file.read(8), "little")
             header = json.loads(file.read(size))
+        data = np.memmap(path, np.uint8, "r")[8 + size :]
         found = {}
         for name in names:
             entry = header[name]
             start, end = entry["data_offsets"]
             dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
-            empty = start == end  # cannot be mapped
-            found[name] = (
-                np.zeros(shape, dtype)
-                if empty
-                else np.memmap(path, dtype, "r", 8 + size + start, shape or (1,)).reshape(shape)
-            )
+            found[name] = data[start:end].view(dtype).reshape(shape)
         return found
     except (SafetensorError, OSError, ValueError, OverflowError, KeyError, TypeError) as error:
         raise VHEError(f"{where}: not valid safetensors ({error})") from None
