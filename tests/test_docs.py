@@ -325,6 +325,14 @@ def test_the_table_in_the_readme_matches_the_results(results: list[dict[str, Any
         assert current == pytest.approx(in_readme, abs=0.5), f"README: {line}, results: {row}"
 
 
+def test_the_figures_of_encoders_are_those_of_the_results() -> None:
+    benchmark = runpy.run_path(str(ROOT / "benchmarks" / "encoders.py"))
+    page = (ROOT / "docs/encoders.md").read_text(encoding="utf-8")
+    current = benchmark["with_tables"](page, ROOT / "results" / "encoders")
+    assert "words and MiniLM" in current
+    assert page == current, "run .venv/bin/python benchmarks/encoders.py --table"
+
+
 def test_the_settings_page_is_current() -> None:
     page = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
     assert page == generator()["settings"](), "run .venv/bin/python docs/generate.py"

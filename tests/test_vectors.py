@@ -182,6 +182,23 @@ def test_new_texts_use_the_encoder_of_the_fit(encoded: vhe.VHE, tmp_path: Path) 
         other.embed_texts(["topic1"])
 
 
+def test_the_explorer_takes_texts_that_only_the_encoder_can_read(
+    encoded: vhe.VHE, given: vhe.VHE
+) -> None:
+    pytest.importorskip("fastapi")
+    from vhe.web.explorer import Explorer
+
+    flat = np.zeros((N, 2))
+    found = Explorer(encoded, flat).embed_text("topic01", 5)  # no word of the vocabulary
+    assert found["known"] == 0
+    assert {entry["number"] % TOPICS for entry in found["nearest"]} == {1}
+    with pytest.raises(VHEError, match="no words"):
+        Explorer(encoded, flat).embed_text("?", 5)
+    assert encoded.has_encoder
+    assert not given.has_encoder
+    assert given.takes_vectors
+
+
 def test_an_explanation_divides_the_score(encoded: vhe.VHE) -> None:
     found = encoded.explain("v0", "v4")
     assert set(found.parts) >= {"texts", "encoder", "links"}

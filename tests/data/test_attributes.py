@@ -314,6 +314,30 @@ def test_features_and_weights_of_pyg() -> None:
     assert network.edge_weights.tolist() == [2, 3]
 
 
+def test_attributes_of_edges_that_are_not_used_are_reported() -> None:
+    import networkx
+    import pandas
+
+    vertices = pandas.DataFrame({"id": [1, 2], "text": ["a", "b"]})
+    edges = pandas.DataFrame({"source": [1], "target": [2], "weight": [2.0], "time": [1999]})
+    found = TextNetwork.from_pandas(vertices, edges, weight="weight")
+    assert found.notes == ("edges: ignored: time",)
+    graph = networkx.Graph()
+    graph.add_nodes_from([(1, {"text": "a"}), (2, {"text": "b"})])
+    graph.add_edge(1, 2, type="cites", weight=2.0)
+    assert TextNetwork.from_networkx(graph, weight="weight").notes == ("edges: ignored: type",)
+    assert TextNetwork.from_networkx(graph).notes == ("edges: ignored: type, weight",)
+    data = PyG(
+        num_nodes=2,
+        edge_index=torch.tensor([[0, 1], [1, 0]]),
+        edge_type=torch.zeros(2),
+        x=None,
+        y=None,
+        is_directed=lambda: False,
+    )
+    assert "edges: ignored: edge_type" in TextNetwork.from_pyg(data).notes  # type: ignore[arg-type]
+
+
 def test_pyg_round_trip(network: TextNetwork) -> None:
     pytest.importorskip("torch_geometric")
     data = network.to_pyg()

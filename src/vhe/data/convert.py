@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +33,8 @@ def from_networkx(
     """Make a network from a networkx graph.
 
     `text` (None for a network without texts), `label` and `vector` name vertex attributes, and
-    `weight` an edge attribute, which is 1 where an edge has none.
+    `weight` an edge attribute, which is 1 where an edge has none. Other attributes of edges, such
+    as types and times, are not used; `notes` names them.
     """
     ids = list(graph.nodes)
     attributes = [own for _, own in graph.nodes(data=True)]
@@ -55,6 +56,7 @@ def from_networkx(
         name=graph.name or "network",
         vectors=None if vector is None else _rows(ids, [own.get(vector) for own in attributes]),
         edge_weights=None if weights is None else checked_weights(weights, len(ends)),
+        notes=_ignored({str(name) for _, _, own in ends for name in own} - {weight}),
     )
     return cls.from_parts(parts)
 
@@ -101,7 +103,8 @@ def from_pandas(
 
     A missing text is empty, a missing label is None, and a missing vector is zero. `text` is None
     for a network without texts. `vector` is a column of lists or arrays, or a list of numeric
-    columns; `weight` is a column of the edges.
+    columns; `weight` is a column of the edges. Their other columns are not used; `notes` names
+    them.
     """
     ids = _column(vertices, "vertices", id, missing=False)
     texts = [""] * len(ids)
@@ -119,8 +122,17 @@ def from_pandas(
         vectors = _rows(ids, list(zip(*table, strict=True)))
     if weight is not None:
         weights = checked_weights(_column(edges, "edges", weight, missing=False), len(indices))
-    parts = NetworkParts(ids, texts, indices, labels, vectors=vectors, edge_weights=weights)
+    notes = _ignored({str(name) for name in edges.columns} - {source, target, weight})
+    parts = NetworkParts(
+        ids, texts, indices, labels, vectors=vectors, edge_weights=weights, notes=notes
+    )
     return cls.from_parts(parts)
+
+
+def _ignored(names: Iterable[str]) -> list[str]:
+    """Report attributes of edges that are not used."""
+    found = ", ".join(sorted(names))
+    return [f"edges: ignored: {found}"] if found else []
 
 
 def _rows(ids: Sequence[Hashable], rows: Sequence[Any]) -> Vectors:
@@ -205,7 +217,17 @@ def from_pyg(
         labels = [label if label >= 0 else None for label in y.tolist()]
     ids = range(len(texts)) if ids is None else ids
     vectors = None if data.x is None else checked_vectors(data.x.detach().cpu().to_dense().numpy())
-    parts = NetworkParts(ids, texts, edges, labels, directed, vectors=vectors, edge_weights=weights)
+    unused = [name for name in ("edge_attr", "edge_type", "time") if data.get(name) is not None]
+    parts = NetworkParts(
+        ids,
+        texts,
+        edges,
+        labels,
+        directed,
+        vectors=vectors,
+        edge_weights=weights,
+        notes=_ignored(unused),
+    )
     return cls.from_parts(parts)
 
 

@@ -67,6 +67,11 @@ class FittedModel(Predictor):
         """Whether the model was fitted on given vectors, and needs those of new vertices."""
         return self._vector_source is not None and self._vector_source.identity is None
 
+    @property
+    def has_encoder(self) -> bool:
+        """Whether an encoder reads texts, so that words outside of the vocabulary count, too."""
+        return self._vector_source is not None and self._vector_source.identity is not None
+
     def add_vertices(
         self,
         texts: Vertices,

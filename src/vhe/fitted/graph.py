@@ -163,6 +163,8 @@ class FittedGraph(FittedModel):
 
         try:
             encoder = self._encoder
+            with Progress("loading the encoder", show=self.verbose):
+                encoder.load()
         except VHEError as error:
             logger.warning(f"words are weighted without the encoder: {error}")
             return None, None

@@ -120,6 +120,11 @@ class TextEncoder:
         """Number of components of a vector."""
         return len(self._probe)
 
+    def load(self) -> None:
+        """Load a model now instead of with the first text that is not in the cache."""
+        if self._model is not None:
+            self._model.load()
+
     def encode(
         self,
         texts: Sequence[str],

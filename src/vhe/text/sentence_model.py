@@ -51,7 +51,7 @@ class SentenceModel:
             return f"sha256:{_folder_digest(self._folder)}"
         commit = self._commit()
         if commit is None:
-            _ = self._model  # downloads it
+            self.load()  # downloads it
             commit = self._commit()
         return commit or self._given_revision or "main"
 
@@ -59,6 +59,10 @@ class SentenceModel:
     def cache_key(self) -> str:
         """What identifies the vectors of this model; a folder may be moved, its files count."""
         return self.revision if self._folder else f"{self.name}@{self.revision}"
+
+    def load(self) -> None:
+        """Load the model, if it is not loaded."""
+        _ = self._model
 
     def encode(self, texts: list[str]) -> Any:
         """Vectors of texts: (k, dimension)."""

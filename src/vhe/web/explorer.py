@@ -281,7 +281,7 @@ class Explorer:
         """
         tokens = tokenize(text)
         known = sum(token in self._vocabulary for token in tokens)
-        if not known:
+        if not known and not (tokens and self.model.has_encoder):
             raise VHEError("The text has no words of the model's vocabulary.")
         mean, std = self.model.embed_texts([text])
         cosines = self._unit @ unit_rows(mean)[0]
