@@ -296,7 +296,10 @@ class PairVHEConfig(Settings):
 
     @classmethod
     def paper(cls) -> PairVHEConfig:
-        """The paper to the letter (section 3, appendices A to C), trained to its stated length."""
+        """The paper to the letter (section 3, appendices A to C).
+
+        It states no length of training: 2,000 steps or 20 epochs, whichever is longer.
+        """
         return cls(
             word_init="random",
             word_dim=100,

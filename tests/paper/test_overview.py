@@ -32,6 +32,12 @@ def test_the_summary_names_each_cell_in_which_vhe_does_not_lead() -> None:
     assert len(table.splitlines()) < 12
 
 
+def test_a_column_in_which_the_pair_model_leads_is_named() -> None:
+    text = "\n".join(summary([link("vhe", 0.9), link("pair-vhe", 0.91), link("tadw", 0.8)]))
+    assert "highest AUC in 0 of 1 columns" in text
+    assert "not in Cora 15 % `lines` (PairVHE 91.0, VHE 90.0)" in text
+
+
 def test_a_note_has_seeds_commits_and_command() -> None:
     results = [
         link("vhe", 0.9, seed, origin={"git": "abc" if seed < 12 else "xyz"})

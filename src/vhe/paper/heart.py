@@ -149,11 +149,17 @@ def figures_line(scores: dict[str, float]) -> str:
     return ", ".join(f"{METRICS[name]} {100 * scores[name]:.1f}" for name in METRICS)
 
 
+def read_records(results: Path) -> list[dict[str, Any]]:
+    """The measured seeds, with their origin as in other results."""
+    paths = sorted((results / "heart").glob("citeseer-*.json"))
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    return [record | {"origin": record} for record in records]
+
+
 def read_scores(results: Path) -> dict[str, list[dict[str, float]]]:
     """The scores of each measured seed, by method."""
     found: dict[str, list[dict[str, float]]] = {}
-    for path in sorted((results / "heart").glob("citeseer-*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
+    for record in read_records(results):
         found.setdefault(record["method"], []).append(record["scores"])
     return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from vhe.errors import VHEError
 from vhe.evaluation.experiment import Task
 from vhe.paper.figures import Picture, draw_all
-from vhe.paper.heart import heart_table
+from vhe.paper.heart import heart_table, read_records
 from vhe.paper.overview import provenance_note, summary
 from vhe.paper.results import read_results
 from vhe.paper.tables import Result, dataset_name, datasets, missing, tables
@@ -60,7 +60,8 @@ def write_report(results: Path, out: Path) -> list[Path]:
     for task, (title, seen) in PAGES.items():
         pages[f"{task}.md"] = task_page(task, title, f"{seen} {LEGEND}", found)
     if (results / "heart").is_dir():
-        pages["heart.md"] = ["# HeaRT's Citeseer", "", HEART, "", *heart_table(results)]
+        note = provenance_note(read_records(results), "vhe reproduce heart")
+        pages["heart.md"] = ["# HeaRT's Citeseer", "", HEART, "", *heart_table(results), "", note]
         pages["README.md"] += ["- [A public benchmark: HeaRT's Citeseer](heart.md)"]
     for name, lines in pages.items():
         with atomic_write(out / name) as temporary:
