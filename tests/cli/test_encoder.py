@@ -104,3 +104,27 @@ def test_the_pair_model_takes_no_vectors(
     assert main([*tokens, *out]) == 0
     message = "note: the pair model does not use the vectors and the weights of links"
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--encoder-weight", "0.3"], "--encoder-weight: texts has no vectors; add --encoder or"),
+        (["--encoder-weight", "0.3", "--model", "pair"], "--encoder-weight: the pair model reads"),
+        (["--encoder", "x", "--model", "pair"], "--encoder: the pair model reads words only"),
+        (["--vectors", "x.npy", "--scheduler", "local"], "--vectors: a cluster reads words only"),
+        (["--encoder", "x", "--encoder-device", "none"], "device 'none' is not available"),
+        (["--encoder", "x", "--encoder-batch", "0"], "--encoder-batch"),
+    ],
+)
+def test_wrong_options_are_one_sentence(
+    files: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    message: str,
+) -> None:
+    tokens = ["fit", str(files / "texts.csv"), "--edges", str(files / "edges.csv")]
+    assert main([*tokens, "--out", str(tmp_path / "m"), *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()

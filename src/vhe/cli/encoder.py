@@ -33,3 +33,13 @@ class EncoderOptions:
     ] = "auto"
     encoder_batch: Annotated[PositiveInt, Help("texts encoded at a time")] = 32
     vectors: Vectors = None
+
+    @property
+    def first_given(self) -> str | None:
+        """Name of the first of the options that is given."""
+        given = {
+            "--encoder": self.encoder,
+            "--vectors": self.vectors,
+            "--encoder-weight": self.encoder_weight,
+        }
+        return next((name for name, value in given.items() if value is not None), None)

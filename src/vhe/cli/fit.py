@@ -90,14 +90,13 @@ def fit(
     """
     model, chosen = _settings(model, config, changes or ())
     encoding = encoding or EncoderOptions()
-    if encoding.encoder_weight is not None:
-        chosen = chosen.replace(encoder_weight=encoding.encoder_weight)
-    if encoding.encoder or encoding.vectors:
-        option = "--encoder" if encoding.encoder else "--vectors"
+    if option := encoding.first_given:
         if model == "pair":
             raise VHEError(f"{option}: the pair model reads words only; omit it or --model pair")
         if scheduler is not None:
             raise VHEError(f"{option}: a cluster reads words only; omit it or --scheduler")
+    if encoding.encoder_weight is not None:
+        chosen = chosen.replace(encoder_weight=encoding.encoder_weight)
     if scheduler is not None:
         from vhe.cli.distributed import fit_distributed
 
@@ -146,6 +145,10 @@ def fit(
             null = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stderr(null))
         network = read_network(source, options=reading, vectors=encoding.vectors)
+        if encoding.encoder_weight is not None and not encoding.encoder and network.vectors is None:
+            raise VHEError(
+                f"--encoder-weight: {network.name} has no vectors; add --encoder or --vectors"
+            )
         if decisions is not None:
             network = _with_accepted(network, decisions)
         if first:

@@ -69,6 +69,9 @@ def find_encoder(encoder: AnyEncoder, device: str, batch: int) -> TextEncoder:
     """Return the encoder that an estimator is given."""
     if isinstance(encoder, TextEncoder):
         return encoder
+    from vhe.runtime.device import find_device  # imports torch
+
+    find_device(device)  # reports a wrong one before anything is computed
     if isinstance(encoder, str) and (function := plugins.load("vhe.encoders", encoder)):
         return TextEncoder(function, name=encoder, batch=batch)
     return TextEncoder(encoder, device=device, batch=batch)
