@@ -53,6 +53,7 @@ def test_a_tuple_may_be_an_id(hasty: Callable[..., VHE], network: TextNetwork) -
         iter,
         np.array,
         lambda pairs: pd.DataFrame(pairs, columns=["source", "target"]),
+        lambda pairs: pd.DataFrame(pairs, columns=["Citing", "cited_id"]),
         lambda pairs: pd.DataFrame([("x", *p) for p in pairs], columns=["n", "source", "target"]),
     ],
 )
@@ -69,13 +70,17 @@ def test_pairs_as_lists_arrays_and_tables(convert: Callable[[Any], Any], fitted:
 )
 def test_pairs_of_another_type_are_refused(wrong: Any, fitted: VHE) -> None:
     for ask in (fitted.score, fitted.predict_proba, lambda pairs: vhe.evaluate(fitted, pairs)):
-        with pytest.raises(VHEError, match="pairs must be a list, array or table of pairs of ids"):
+        with pytest.raises(TypeError, match="pairs must be a list, array or table of pairs of ids"):
             ask(wrong)
 
 
 def test_a_table_of_pairs_needs_its_columns(fitted: VHE) -> None:
-    with pytest.raises(VHEError, match="no column 'target': rename"):
-        fitted.score(pd.DataFrame({"source": ["v1"], "to": ["v2"]}))
+    with pytest.raises(VHEError, match="no column 'target': rename one of 'source', 'other'"):
+        fitted.score(pd.DataFrame({"source": ["v1"], "other": ["v2"]}))
+    with pytest.raises(TypeError, match="evaluate takes a fitted model and links, not a str"):
+        vhe.evaluate("model", [("v1", "v2")])  # type: ignore[arg-type]
+    with pytest.raises(VHEError, match="VHE has no network_ with the ids of the links: fit it"):
+        vhe.evaluate(VHE(), [("v1", "v2")])
 
 
 def test_new_vertices_as_dicts_lists_and_tables(
@@ -83,7 +88,7 @@ def test_new_vertices_as_dicts_lists_and_tables(
 ) -> None:
     texts = {"n1": "t1w1 t1w2 common1", "n2": "t2w1 common0"}
     links = [("n1", "v1")]
-    table = pd.DataFrame({"id": [*texts], "text": [*texts.values()], "label": ["topic 1", np.nan]})
+    table = pd.DataFrame({"Key": [*texts], "text": [*texts.values()], "label": ["topic 1", np.nan]})
     edges = pd.DataFrame(links, columns=["source", "target"])
     grown = [hasty().fit(network).add_vertices(given, links) for given in (texts, [*texts.items()])]
     grown.append(hasty().fit(network).add_vertices(table, edges))

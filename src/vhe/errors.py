@@ -10,6 +10,10 @@ class VHEError(ValueError):
     """A mistake the user can mend; the command prints it as one line and exits with status 2."""
 
 
+class VHETypeError(VHEError, TypeError):
+    """An argument of a wrong type."""
+
+
 def similar(word: str, known: Iterable[str], cutoff: float = 0.75) -> str | None:
     """Return the known word that was probably meant, whatever its case.
 

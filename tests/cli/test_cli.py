@@ -228,6 +228,8 @@ def test_help_and_version_import_no_heavy_packages() -> None:
     ("tokens", "message"),
     [
         (["fti"], "did you mean fit?"),
+        (["fit", "cora"], "vhe: --out is required; see vhe fit --help"),
+        (["explain", "{tmp}/none", "a"], "vhe: B is required; see vhe explain --help"),
         (["fit", "nonsense", "--out", "{tmp}/m"], "'nonsense' is neither a dataset"),
         (["fit", "hepht", "--out", "{tmp}/m"], "did you mean 'hepth'"),
         (["fit", "--out", "{tmp}/m"], "no network given"),

@@ -212,17 +212,6 @@ def test_colours_are_used_on_a_terminal_only(
     assert "\x1b[3" not in printed(capsys, "explain", model, "100", "104")
 
 
-def test_explain_keeps_punctuation() -> None:
-    from vhe.cli.explain import _pieces
-
-    text = "Graph-based VAEs, in 2019: naïve?"
-    words = [("Graph", 0.5), ("based", 0.0), ("VAEs", 0.5), ("in", 0.0), ("2019", 0.0)]
-    pieces = _pieces(text, [*words, ("naïve", 0.0)])
-    assert "".join(piece for piece, _ in pieces) == text
-    assert [piece for piece in pieces if piece[1]] == [("Graph", 0.5), ("VAEs", 0.5)]
-    assert _pieces("ﬁne", [("fine", 1.0)]) == [("fine ", 1.0)]  # normalised
-
-
 def test_explain_names_an_unknown_vertex(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "'999'" in error_line(capsys, "explain", model, "100", "999")
     assert error_line(capsys, "explain", model, "100")

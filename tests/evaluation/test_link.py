@@ -244,7 +244,7 @@ def test_invalid_future_links_are_refused(links, message: str, fitted: Fitted):
 def test_a_table_without_the_columns_and_a_method_without_a_network_are_refused(fitted: Fitted):
     pandas = pytest.importorskip("pandas")
     with pytest.raises(VHEError, match="no column 'target'"):
-        evaluate(fitted, pandas.DataFrame({"source": ["v0"], "to": ["v1"]}))
+        evaluate(fitted, pandas.DataFrame({"source": ["v0"], "other": ["v1"]}))
     with pytest.raises(VHEError, match="Table has no network_"):
         evaluate(Table(fitted.scores), FUTURE)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from cyclopts import (
     App,
     CycloptsError,
+    MissingArgumentError,
     Parameter,
     UnknownCommandError,
     UnknownOptionError,
@@ -159,6 +160,8 @@ def _cause(error: CycloptsError) -> str:
         reading = {"fit", "evaluate"} & set(error.command_chain or ())
         hint = "; two tables are given as --vertices FILE --edges FILE" if reading else ""
         return f"unexpected argument {error.unused_tokens[0]}{hint}"
+    elif isinstance(error, MissingArgumentError) and error.argument is not None:
+        return f"{error.argument.name} is required"
     else:
         return str(error).strip().rstrip(".")
     names = {name.lstrip("-"): name for name in known}

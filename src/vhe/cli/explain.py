@@ -53,11 +53,10 @@ def explain(
     if json:
         print_json(explanation.to_dict())
     else:
-        texts = [network.texts[network.index(end)] for end in ends]
-        _print(explanation, texts, html)
+        _print(explanation, html)
 
 
-def _print(explanation: Explanation, texts: Sequence[str], html: Path | None) -> None:
+def _print(explanation: Explanation, html: Path | None) -> None:
     from rich.text import Text
 
     output = console()
@@ -72,28 +71,16 @@ def _print(explanation: Explanation, texts: Sequence[str], html: Path | None) ->
     for name, value in sorted(parts.items(), key=lambda part: -abs(part[1])):
         if abs(value) >= 0.0005:
             output.print(f"  {value:+6.3f}  {name}")
-    for side, text in zip((explanation.source, explanation.target), texts, strict=True):
+    for side in (explanation.source, explanation.target):
         output.print()
         output.print(Text(str(side.id), style="bold"))
-        pieces = _pieces(" ".join(text.split()), side.words)
+        pieces = side.pieces()
         output.print(_coloured(pieces) if coloured else "".join(piece for piece, _ in pieces))
         for phrase, weight in side.phrases(PHRASES):
             output.print(Text(f"  {weight:5.3f}  {phrase}"), overflow="ellipsis", no_wrap=True)
     if html is not None:
         output.print()
         output.print(Text(f"wrote {html}"), soft_wrap=True)
-
-
-def _pieces(text: str, words: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Cut a text into its words and what is between them, which has the weight 0."""
-    pieces, position = [], 0
-    for word, weight in words:
-        start = text.find(word, position)
-        if start < 0:  # a word that normalisation has changed
-            return [(f"{word} ", weight) for word, weight in words]
-        pieces += [(text[position:start], 0.0), (word, weight)]
-        position = start + len(word)
-    return [*pieces, (text[position:], 0.0)]
 
 
 def _coloured(pieces: Sequence[tuple[str, float]]) -> Text:

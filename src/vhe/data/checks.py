@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vhe.errors import VHEError, similar
+from vhe.errors import VHEError, VHETypeError, similar
 from vhe.runtime.messages import shown
 
 Integers = NDArray[np.int64]
@@ -23,8 +23,10 @@ def unknown_id(vertex_id: object, ids: Sequence[Hashable]) -> str:
         if type(i) is not type(vertex_id) and str(i) == str(vertex_id):
             return f"{name} (there is {shown(i)}, which is of another type)"
     if isinstance(vertex_id, str) and len(vertex_id) <= MAX_ID_LENGTH:
+        end = f"/{vertex_id}".casefold()  # the name of a page without its folder
         candidates = (i for i in ids if isinstance(i, str) and len(i) <= MAX_ID_LENGTH)
-        near = similar(vertex_id, islice(candidates, MAX_IDS), cutoff=0.8)
+        near = next((i for i in ids if isinstance(i, str) and i.casefold().endswith(end)), None)
+        near = near or similar(vertex_id, islice(candidates, MAX_IDS), cutoff=0.8)
         if near:
             return f"{name} (did you mean {near!r}?)"
     return name
@@ -85,7 +87,9 @@ def checked_texts(ids: Sequence[Hashable], texts: Sequence[object]) -> tuple[str
     for vertex, text in zip(ids, texts, strict=True):
         if not isinstance(text, str):
             kind = type(text).__name__
-            raise VHEError(f"the text of vertex {shown(vertex)} is of type {kind}; give a string.")
+            raise VHETypeError(
+                f"the text of vertex {shown(vertex)} is of type {kind}; give a string."
+            )
     return tuple(map(str, texts))
 
 

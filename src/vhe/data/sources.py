@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 
 from vhe.data.network import TextNetwork
 from vhe.data.parts import NetworkParts
-from vhe.data.readers import bibliography, openalex
+from vhe.data.readers import openalex
+from vhe.data.readers.bibliography import is_csl, read_bibliography
 from vhe.data.readers.cane import read_cane_folder
 from vhe.data.readers.graphml import read_graphml
 from vhe.data.readers.inputs import STDIN, Input
@@ -207,7 +208,7 @@ def _read_path(
     if {str(edges), str(location)} <= set(STDIN):
         raise VHEError("vertices and edges cannot both be standard input; save one of them.")
     source = Input(location)
-    parts_of = _reader(source, rules)
+    parts_of = _reader(source, rules, alone=edges is None)
     if parts_of is None:
         return read_tables(source, edges, rules)
     return _with_edges(parts_of, edges, rules)
@@ -244,9 +245,14 @@ def _refuse_columns(rules: Rules, reason: str, allowed: Sequence[str] = ()) -> N
         raise VHEError(f"--{given[0]}: {reason}, where this cannot be chosen; omit the option.")
 
 
-def _reader(source: Input, rules: Rules) -> NetworkParts | None:
-    """Read a file that is not a table; return None for a table."""
+def _reader(source: Input, rules: Rules, *, alone: bool) -> NetworkParts | None:
+    """Read a file that is not a table; return None for a table.
+
+    A file that is read alone has no file of edges beside it.
+    """
     extension, head = source.extension, source.head
+    if not head:
+        raise VHEError(f"{source.shown} is empty; write it again.")
     if extension in PICKLES or re.match(rb"\x80[\x02-\x05]", head):
         raise VHEError(
             f"{source.shown} is a pickle, which can run any program when it is read; write GraphML "
@@ -258,7 +264,7 @@ def _reader(source: Input, rules: Rules) -> NetworkParts | None:
         _refuse_columns(rules, f"{source.shown} is XML", allowed=("text", "label", "vector"))
         return read_graphml(source, rules)
     if extension in BIBLIOGRAPHIES:
-        return bibliography.read_bibliography(source, BIBLIOGRAPHIES[extension], rules)
+        return read_bibliography(source, BIBLIOGRAPHIES[extension], rules, needs_references=alone)
     if extension in KINDS:
         raise VHEError(f"{source.shown} is one page; give the folder of the pages.")
     if extension in (".edgelist", ".edges"):
@@ -267,12 +273,12 @@ def _reader(source: Input, rules: Rules) -> NetworkParts | None:
             f"--vertices FILE --edges {source.shown}."
         )
     if extension in ("", ".json", ".jsonl", ".ndjson", ".txt") and _starts(head, rb"[{\[]"):
-        return _read_json(source, rules)
+        return _read_json(source, rules, alone=alone)
     if extension in ("", ".txt"):
         if _starts(head, rb"@\s*\w+\s*[{(]"):
-            return bibliography.read_bibliography(source, "BibTeX", rules)
+            return read_bibliography(source, "BibTeX", rules, needs_references=alone)
         if _starts(head, rb"TY  ?- "):
-            return bibliography.read_bibliography(source, "RIS", rules)
+            return read_bibliography(source, "RIS", rules, needs_references=alone)
     return None
 
 
@@ -280,15 +286,15 @@ def _starts(head: bytes, pattern: bytes) -> bool:
     return re.match(rb"(?:\xef\xbb\xbf)?\s*(?:" + pattern + rb")", head) is not None
 
 
-def _read_json(source: Input, rules: Rules) -> NetworkParts | None:
+def _read_json(source: Input, rules: Rules, *, alone: bool) -> NetworkParts | None:
     """Read JSON by its first record, unless the columns are named."""
     if rules.names_columns:
         return None
     first: dict[str, Any] = next((document for _, document in Documents(source)), {})
     if openalex.is_record(first):
         return openalex.read_works(source, rules)
-    if bibliography.is_csl(first):
-        return bibliography.read_bibliography(source, "CSL-JSON", rules)
+    if is_csl(first):
+        return read_bibliography(source, "CSL-JSON", rules, needs_references=alone)
     return None
 
 

@@ -24,7 +24,7 @@ from vhe.data.checks import edge_indices
 from vhe.data.network import TextNetwork
 from vhe.data.splits import validation_links as split_validation_links
 from vhe.data.text import Corpus
-from vhe.errors import VHEError
+from vhe.errors import VHEError, VHETypeError
 from vhe.fitted import FittedModel, checked
 from vhe.predict.arguments import Pair, columns
 from vhe.predict.calibration import ReliabilityCurve
@@ -362,7 +362,7 @@ class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn ha
 
     def _check_network(self, network: TextNetwork) -> None:
         if not isinstance(network, TextNetwork):
-            raise VHEError(
+            raise VHETypeError(
                 f"fit takes a TextNetwork, not a {type(network).__name__}: "
                 "get one with vhe.read or vhe.load"
             )

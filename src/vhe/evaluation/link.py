@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vhe.data.splits import NEGATIVES, LinkTest
-from vhe.errors import VHEError
+from vhe.errors import VHEError, VHETypeError
 from vhe.predict.calibration import ReliabilityCurve, brier, reliability_curve
 from vhe.runtime.messages import counted
 
@@ -104,11 +104,14 @@ def future_links(method: Method, links: Links) -> LinkTest:
     from vhe.data.sampling import LinkSet
     from vhe.predict.arguments import columns
 
+    kind = type(method).__name__
+    if not hasattr(method, "score_indices"):
+        raise VHETypeError(f"evaluate takes a fitted model and links, not a {kind}")
     network: TextNetwork | None = getattr(method, "network_", None)
     if network is None:
         raise VHEError(
-            f"{type(method).__name__} has no network_ with the ids of the links: "
-            "pass the test of network.split_edges instead"
+            f"{kind} has no network_ with the ids of the links: fit it first, or pass the test of "
+            "network.split_edges instead"
         )
     pairs = edge_indices(network.ids, *columns(links), lambda row: f"link {row}")
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)

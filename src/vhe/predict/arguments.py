@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from vhe.data.checks import id_positions
-from vhe.errors import VHEError
+from vhe.data.readers.synonyms import SYNONYMS
+from vhe.errors import VHEError, VHETypeError
 from vhe.runtime.checks import is_integer
-from vhe.runtime.messages import shown
+from vhe.runtime.messages import listed, shown
 
 if TYPE_CHECKING:
     import pandas
@@ -24,21 +25,32 @@ def columns(pairs: Pairs) -> tuple[list[Hashable], list[Hashable]]:
     """The sources and the targets of pairs of ids.
 
     They are given as a list or array of pairs, or as a table with the columns ``source`` and
-    ``target``.
+    ``target`` or their synonyms.
     """
     if hasattr(pairs, "columns"):
         table: Any = pairs
-        for name in ("source", "target"):
-            if name not in table.columns:
-                raise VHEError(f"the table of links has no column {name!r}: rename its columns")
-        return table["source"].tolist(), table["target"].tolist()
+        source, target = (_column(table, "links", end) for end in ("source", "target"))
+        return source.tolist(), target.tolist()
     try:
         return _columns(pairs)
     except (TypeError, ValueError):
-        raise VHEError(
+        raise VHETypeError(
             "pairs must be a list, array or table of pairs of ids, such as [('a', 'b')], "
             f"not {shown(pairs)}"
         ) from None
+
+
+def _column(table: Any, what: str, meaning: str) -> Any:
+    """The column of a table that has a meaning or one of its synonyms as its name."""
+    from vhe.data.readers.columns import normalised
+
+    names = {normalised(str(name)): name for name in table.columns}
+    for synonym in SYNONYMS[meaning]:
+        if (name := names.get(normalised(synonym))) is not None:
+            return table[name]
+    raise VHEError(
+        f"the table of {what} has no column {meaning!r}: rename one of {listed(table.columns)}"
+    )
 
 
 def _columns(pairs: Iterable[Any]) -> tuple[list[Any], list[Any]]:
@@ -58,10 +70,7 @@ def new_vertices(
         import pandas
 
         table: Any = vertices
-        for name in ("id", "text"):
-            if name not in table.columns:
-                raise VHEError(f"the table of vertices has no column {name!r}: rename its columns")
-        ids, texts = table["id"].tolist(), table["text"].tolist()
+        ids, texts = (_column(table, "vertices", name).tolist() for name in ("id", "text"))
         if "label" in table.columns:
             found = (None if pandas.isna(label) else label for label in table["label"].tolist())
             labels = dict(zip(ids, found, strict=True))
@@ -71,7 +80,7 @@ def new_vertices(
         try:
             ids, texts = _columns(vertices)
         except (TypeError, ValueError):
-            raise VHEError(
+            raise VHETypeError(
                 "texts must be a dict of ids and texts, a list of pairs (id, text) or a table with "
                 f"the columns id and text, not {shown(vertices)}"
             ) from None
@@ -82,5 +91,6 @@ def new_vertices(
 def checked_k(k: object) -> int:
     """A number of results that is an integer of at least 0."""
     if not (is_integer(k) and k >= 0):  # type: ignore[operator]
-        raise VHEError(f"k is {k!r}, but must be an integer of at least 0")
+        error = VHEError if is_integer(k) else VHETypeError
+        raise error(f"k is {k!r}, but must be an integer of at least 0")
     return int(k)  # type: ignore[call-overload, no-any-return]

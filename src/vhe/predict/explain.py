@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +17,7 @@ from vhe.runtime.messages import shown
 
 __all__ = ["Explanation", "Side"]
 
+SENTENCE_END = re.compile(r"[.;:!?](?:\s|$)")
 OWN_PARTS = ("texts", "words", "encoder", "vectors")  # parts of a score that need no link
 
 
@@ -31,29 +33,49 @@ class Side:
         or that the model does not know, and all 0 where no word raises it.
     alignment : weight of each word in the phrase-to-word alignment, summing to 1; None for a model
         without alignment
+    text : the text, for the punctuation between the words
     """
 
     id: Hashable
     words: list[tuple[str, float]]
     alignment: list[float] | None = None
+    text: str | None = None
 
     def phrases(self, count: int = 5) -> list[tuple[str, float]]:
         """Runs of words with more than the average share, the largest total first.
 
-        The shares of a phrase that occurs several times are added up.
+        A run is spelled as in the text and ends with its sentence. The shares of a phrase that
+        occurs several times are added up.
         """
         average = 1 / max(len(self.words), 1)
-        runs: list[list[tuple[str, float]]] = [[]]
-        for word in self.words:
-            if word[1] > average:
-                runs[-1].append(word)
-            elif runs[-1]:
-                runs.append([])
         totals: dict[str, float] = {}
-        for run in filter(None, runs):
-            phrase = " ".join(word for word, _ in run)
-            totals[phrase] = totals.get(phrase, 0) + sum(share for _, share in run)
+        phrase, total = "", 0.0
+        for gap, (word, share) in zip(self._gaps(), [*self.words, ("", 0.0)], strict=True):
+            if phrase and (share <= average or SENTENCE_END.search(gap)):
+                if gap[:1] == ")" and phrase.count("(") > phrase.count(")"):
+                    phrase += ")"
+                totals[phrase] = totals.get(phrase, 0) + total
+                phrase, total = "", 0.0
+            if share > average:
+                phrase, total = phrase + gap + word if phrase else word, total + share
         return sorted(totals.items(), key=lambda phrase: -phrase[1])[:count]
+
+    def pieces(self) -> list[tuple[str, float]]:
+        """The text in pieces: words with their shares, and what is between them, with 0."""
+        gaps = self._gaps()
+        between = zip(gaps, self.words, strict=False)
+        return [piece for gap, word in between for piece in ((gap, 0.0), word)] + [(gaps[-1], 0.0)]
+
+    def _gaps(self) -> list[str]:
+        """What is before each word and after the last one, with single spaces."""
+        text, gaps, position = " ".join((self.text or "").split()), [], 0
+        for word, _ in self.words:
+            start = text.find(word, position)
+            if start < 0:  # a word that normalisation has changed, or no text
+                return ["", *[" "] * (len(self.words) - 1), ""][: len(self.words) + 1]
+            gaps.append(text[position:start])
+            position = start + len(word)
+        return [*gaps, text[position:]]
 
     def to_dict(self) -> dict[str, Any]:
         aligned = {} if self.alignment is None else {"alignment": self.alignment}
@@ -166,9 +188,11 @@ Score {score}: {shares}.</p>
 
 def _section(side: Side) -> str:
     most = max((share for _, share in side.words), default=0) or 1
-    words = " ".join(
-        f'<mark style="--weight: {share / most:.2f}" title="{share:.3f}">{escape(word)}</mark>'
-        for word, share in side.words
+    words = "".join(
+        f'<mark style="--weight: {share / most:.2f}" title="{share:.3f}">{escape(piece)}</mark>'
+        if share
+        else escape(piece)
+        for piece, share in side.pieces()
     )
     return f"<h2>{escape(str(side.id))}</h2>\n<p>{words}</p>\n"
 
@@ -196,7 +220,7 @@ def make_side(
         read, contributions = list(range(len(spelling))), total
     shares = _spread(np.maximum(contributions, 0), read, len(spelling))
     aligned = None if alignment is None else _spread(alignment, read, len(spelling)).tolist()
-    return Side(id, list(zip(spelling, shares.tolist(), strict=True)), aligned)
+    return Side(id, list(zip(spelling, shares.tolist(), strict=True)), aligned, text)
 
 
 def _spread(values: NDArray[np.floating], read: Sequence[int], length: int) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
-from vhe.errors import VHEError
+from vhe.errors import VHEError, VHETypeError
 from vhe.predict.arguments import Pairs, checked_k, columns
 from vhe.predict.calibration import ReliabilityCurve, sigmoid
 from vhe.predict.candidates import DUPLICATE, likely_links, text_cosines
@@ -417,7 +417,7 @@ class Predictor:
         if vectors is not None and self._vector_source is None:
             raise VHEError("the model was fitted without vectors; omit them")
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise VHEError("texts must be a list of strings")
+            raise VHETypeError("texts must be a list of strings")
         return Corpus.encode(texts, self.vocabulary_, max_words=self._config.max_words)
 
     # --- to other libraries

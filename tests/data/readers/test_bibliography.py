@@ -77,7 +77,7 @@ def test_ris(put: Put) -> None:
         "First title\nAn abstract that continues",
         "Second title\nOther abstract",
     )
-    assert network.labels == ("text", "text")
+    assert network.labels == ("graphs", "text")
     assert network.edges.tolist() == [[0, 1]]
     assert network.notes[1].startswith(
         "1 reference with unknown ids skipped (first: '10.1000/none'"
@@ -106,8 +106,32 @@ def test_a_library_without_references_is_read_with_a_table_of_links(put: Put) ->
     alone = read(files["library_bib"])
     assert len(alone.edges) == 0
     assert any("library.bib has no references" in note for note in alone.notes)
-    assert read(files["library_bib"], files["links_csv"]).edges.tolist() == [[0, 1]]
+    linked = read(files["library_bib"], files["links_csv"])
+    assert linked.edges.tolist() == [[0, 1]]
+    assert not any("no references" in note for note in linked.notes)
     assert read(files["library_bib"], references="note").edges.tolist() == [[0, 1]]
+
+
+def test_references_in_a_note_and_as_objects(put: Put) -> None:
+    entries = "@misc{a, note = {cites: b, c}}\n@misc{b, }\n@misc{c, note = {Cites: a}}"
+    network = read(put(l_bib=entries)["l_bib"], references="note")
+    assert network.edges.tolist() == [[0, 1], [0, 2], [2, 0]]
+    works = [
+        {"id": "a", "DOI": "10.1000/a", "reference": [{"key": "x", "DOI": "10.1000/B"}]},
+        {"id": "b", "DOI": "10.1000/b", "reference": [{"unstructured": "See 10.1000/a."}]},
+        {"id": "c", "references": [{"id": "a"}, {"year": 2019}]},
+    ]
+    items = [{**work, "type": "article", "author": []} for work in works]
+    assert read(put(l_json=json.dumps(items))["l_json"]).edges.tolist() == [[0, 1], [1, 0], [2, 0]]
+
+
+def test_a_keyword_of_all_entries_is_no_label(put: Put) -> None:
+    entries = "".join(f"@misc{{{k}, keywords = {{all, {k}s}}}}\n" for k in "ab")
+    assert read(put(l_bib=entries + "@misc{c, keywords={all}}")["l_bib"]).labels == (
+        "as",
+        "bs",
+        "all",
+    )
 
 
 def test_duplicate_keys(put: Put) -> None:
@@ -124,7 +148,9 @@ def test_duplicate_keys(put: Put) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("l_bib", "", "contains no entries of BibTeX"),
+        ("l_bib", "", r"l\.bib is empty"),
+        ("l_json", "", r"l\.json is empty"),
+        ("l_ris", "\n", "contains no entries of RIS"),
         ("l_bib", "just words", "contains no entries of BibTeX"),
         ("l_bib", "\n@misc{a, title = {x}", r"l\.bib:2: the entry is not closed"),
         ("l_bib", "@misc{a, title = {x", r"l\.bib:1: { is not closed"),

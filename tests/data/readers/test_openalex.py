@@ -75,6 +75,7 @@ def test_semantic_scholar(tmp_path: Path, key: str | None) -> None:
     assert network.texts == ("Red foxes\nthe fox", "Dens", "Tails")
     assert network.labels == ("Biology", "Zoology", None)
     assert network.edges.tolist() == [[0, 1], [2, 1], [2, 0]]
+    assert network.notes[1] == "1 reference without an id ignored"
 
 
 def test_named_columns_take_precedence(tmp_path: Path) -> None:

@@ -60,6 +60,45 @@ def test_markdown_links(tree: Tree, link: str, target: str | None) -> None:
 @pytest.mark.parametrize(
     "link",
     [
+        "[red](../01-animals/02-fox.mdx)",  # the file
+        "[red](../animals/fox)",  # its address, without the numbers
+        "[red](../animals/red-fox)",  # the id
+        "[red](/foxes/red)",  # the slug
+        "[red](/docs/animals/red-fox)",
+    ],
+)
+def test_links_of_docusaurus(tree: Tree, link: str) -> None:
+    fox = "---\nid: red-fox\nslug: /foxes/red\n---\nimport A from '@site/a';\n\n<A>Fox import</A>"
+    folder = tree({"01-animals/02-fox.mdx": fox, "start/a.md": f"# A\n\n{link}"})
+    network = read(folder)
+    assert links(network) == {("start/a", "01-animals/02-fox")}
+    assert network.texts[0] == "02-fox\nFox import"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('!!! warning inline "Take care"\n    of the fox', '"Take care"\nof the fox'),
+        (":::tip The fox\n\nruns\n\n:::", "The fox\nruns"),
+        ("> [!info]- The fox\n> runs", "The fox\nruns"),
+        ("??? note\n    hidden", "hidden"),
+        ("Import the fox; see note.", "Import the fox; see note."),
+    ],
+)
+def test_the_marks_of_admonitions_are_not_words(text: str, words: str) -> None:
+    assert read_markdown(text, "a.md").text == words
+
+
+def test_labels_are_the_folders_in_which_pages_differ(tree: Tree) -> None:
+    pages = {"docs/index.md": "x", "docs/a/1.md": "x", "docs/b/c/2.md": "x"}
+    network = read(tree(pages))
+    assert network.labels == ("a", "b", None)
+    assert "label: folder" in network.notes
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
         "`[[a]]`",
         "``x ` [[a]]``",
         "```\n[[a]]\n```",
@@ -98,7 +137,7 @@ def test_texts_titles_and_labels(tree: Tree) -> None:
         "From the heading\ntext",
         "c\nonly text with pets inline",
     )
-    assert network.labels == ("pets", "pets", "pets")
+    assert network.labels == ("cats", "dogs", "pets")  # all pages have pets
     assert "label: most common tag" in network.notes
 
 

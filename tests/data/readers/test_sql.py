@@ -99,6 +99,14 @@ def test_references_instead_of_edges(database: Path) -> None:
     assert network.notes[1].startswith("2 references with unknown ids skipped (first: '9' at ")
 
 
+def test_a_database_with_other_tables(database: Path) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute("ALTER TABLE vertices RENAME TO papers")
+    expected = r"papers\.db has no table vertices: give --vertices-query SQL .*'edges', 'papers'"
+    with pytest.raises(VHEError, match=expected):
+        read(str(database))
+
+
 def test_a_query_cannot_change_the_database(database: Path) -> None:
     with pytest.raises(VHEError, match=r"papers\.db: attempt to write a readonly database"):
         read(str(database), vertices_query="DELETE FROM vertices")
@@ -110,6 +118,7 @@ def test_a_query_cannot_change_the_database(database: Path) -> None:
     [
         ("sqlite:///missing.db", {}, r"missing\.db does not exist"),
         ("{}", {"vertices_query": "SELECT * FROM papers"}, r"papers\.db: no such table: papers"),
+        ("{}", {"edges_query": "SELECT 1"}, "no column for the source"),
         ("{}", {"vertices_query": "SELEC"}, r"papers\.db: near \"SELEC\": syntax error"),
         (
             "{}",

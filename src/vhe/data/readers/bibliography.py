@@ -5,8 +5,9 @@ text is title and abstract without LaTeX markup. The label is the collection or 
 most common of the entry's keywords in the file.
 
 References are read where the export has them: BibTeX fields `references`, `cites`, `related`,
-`crossref` and `xref`; RIS tags CR and N1 (`References: ...`, Scopus); CSL-JSON `references`. They
-are lists of keys, or texts with DOIs; `--references FIELD` names another field.
+`crossref` and `xref`; RIS tags CR and N1 (`References: ...`, Scopus); CSL-JSON `references` and
+Crossref's `reference`. They are lists of keys, texts with DOIs, or objects with one of them;
+`--references FIELD` names another field, such as a note `cites: key1, key2`.
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "text": ("title", "abstract"),
         "collection": ("collection",),
         "keywords": ("keyword", "categories"),
-        "references": ("references",),
+        "references": ("references", "reference"),
         "doi": ("doi",),
     },
 }
 SAME = {"t1": "ti", "ct": "ti", "n2": "ab"}  # RIS tags for the same thing
+HEADING = re.compile(r"\s*(?:references|cites|citing)\s*:", re.I)  # before a list in a note
 DOI = re.compile(r"10\.\d{4,9}/[^\s,;\"<>{}]+")
 
 
@@ -63,8 +65,13 @@ def is_csl(document: Mapping[str, Any]) -> bool:
     )
 
 
-def read_bibliography(source: Input, form: str, rules: Rules = DEFAULTS) -> NetworkParts:
-    """Read the entries of a bibliography in the format `form`, a key of FIELDS."""
+def read_bibliography(
+    source: Input, form: str, rules: Rules = DEFAULTS, *, needs_references: bool = True
+) -> NetworkParts:
+    """Read the entries of a bibliography in the format `form`, a key of FIELDS.
+
+    That there are no references is noted if they are needed: if there is no file of edges.
+    """
     fields = FIELDS[form]
     documents = Documents(source) if form == "CSL-JSON" else None
     where: Callable[[int], str]
@@ -115,7 +122,7 @@ def read_bibliography(source: Input, form: str, rules: Rules = DEFAULTS) -> Netw
     records.notes.append(f"{form}: text: {' + '.join(dict.fromkeys(map(_tag, wanted_text)))}")
     if seen:
         records.notes[-1] += f"; references: {', '.join(sorted(seen))}"
-    else:
+    elif needs_references:
         records.notes.append(
             f"{source.name} has no references (fields {', '.join(references)}): name another field "
             "with --references, or give a file of links with --edges"
@@ -156,6 +163,7 @@ def _targets(value: str, records: Records, by_doi: Mapping[str, str], field: str
     """
     if field == "n1" and not value.lower().startswith("references"):
         return
+    value = HEADING.sub("", value, count=1)
     parts = [part.strip() for part in re.split(r"[,;\n]", value) if part.strip()]
     dois = [d for m in DOI.finditer(value.lower()) if (d := m[0].rstrip(".)"))]
     if dois:
@@ -166,11 +174,19 @@ def _targets(value: str, records: Records, by_doi: Mapping[str, str], field: str
         yield from (word for word in value.split() if word in records)
 
 
+def _object_key(value: Mapping[str, Any]) -> Any:
+    """Return the DOI, the key or the text of a reference; None for an object of another kind."""
+    own = {name.lower(): v for name, v in value.items()}
+    keys = ("doi", "citation-key", "id", "key", "unstructured")
+    return next((own[key] for key in keys if own.get(key)), None)
+
+
 def _csl_entry(document: Mapping[str, Any], where: str) -> Entry:
     entry: Entry = {}
     for name, value in document.items():
         values = value if isinstance(value, list) else [value]
-        plain = [str(v) for v in values if type(v) in (str, int, float)]
+        named = [_object_key(v) if isinstance(v, dict) else v for v in values]
+        plain = [str(v) for v in named if type(v) in (str, int, float)]
         if plain:
             entry[name.lower()] = plain
     for name in ("title", "abstract"):

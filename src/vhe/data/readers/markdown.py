@@ -2,7 +2,8 @@
 
 Links are `[[note]]`, `[[note#part|words]]`, `![[note]]`, `[words](path.md#part)`, `[words][name]`
 with `[name]: path`, and Hugo's `ref` and `relref`. Fenced code and comments (`<!-- -->`, `%% %%`)
-are dropped with the links in them, markup is dropped; inline code and the words of links are kept.
+are dropped with the links in them, markup is dropped, as are imports of MDX and the marks of
+admonitions (`!!! note`, `:::tip`, `> [!info]`); inline code and the words of links are kept.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ DEFINITION = re.compile(r"^ {0,3}\[([^\[\]^]+)\]:[ \t]*<?([^\s>]+)>?.*$", re.M)
 HUGO = re.compile(r"\{\{[<%]\s*(?:rel)?ref\s+\"?([^\"\s>%]+)\"?\s*[>%]\}\}")
 TAG = re.compile(r"(?:^|(?<=\s))#([^\W\d][\w/-]*)")
 HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M)
+MDX = re.compile(r"^(?:import|export)\s[^\n]*?(?:['\"];?|=>?[^\n]*|[{};])[ \t]*$", re.M)
+ADMONITION = re.compile(
+    r"^[ \t]*(?:(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?:[ \t]+\w+)*|:::+[ \t]*\w*|>[ \t]*\[![\w-]+\][+-]?)",
+    re.M,
+)
 HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 MARKS = re.compile(
     r"^[ \t]*(?:[-*+>]|\d+[.)]|#{1,6}|\|)[ \t]+|[ \t]+#+[ \t]*$|[*_~]{2,}|^[ \t]*[-=*_|: ]{3,}$",
@@ -53,7 +59,10 @@ def read_markdown(text: str, where: str) -> Page:
         for key in ("aliases", "alias", "slug", "id"):
             page.aliases += strings(values.get(key))
         text = "\n" * front[0].count("\n") + text[front.end() :]
-    text = without_comments(without_comments(_without_fences(text), "<!--", "-->"), "%%", "%%")
+    text = ADMONITION.sub("", _without_fences(text))
+    if where.lower().endswith(".mdx"):
+        text = MDX.sub("", text)
+    text = without_comments(without_comments(text, "<!--", "-->"), "%%", "%%")
     codes: list[str] = []
 
     def hide(match: re.Match[str]) -> str:

@@ -20,6 +20,7 @@ from vhe.data.readers.inputs import Input
 from vhe.data.readers.json_documents import Documents
 from vhe.data.readers.records import DEFAULTS, Records, Rules, joined
 from vhe.errors import VHEError
+from vhe.runtime.messages import counted
 
 MAX_WORDS = 1_000_000  # of an abstract
 SEMANTIC_SCHOLAR_IDS = ("paperId", "corpusId", "corpusid")
@@ -35,6 +36,7 @@ def read_works(source: Input, rules: Rules = DEFAULTS) -> NetworkParts:
     documents = Documents(source)
     records = Records(rules, documents.where)
     services = set()
+    without_id = 0  # papers that Semantic Scholar does not have
     for position, document in documents:
         where = documents.where(position)
         openalex = _is_openalex(document)
@@ -58,12 +60,16 @@ def read_works(source: Input, rules: Rules = DEFAULTS) -> NetworkParts:
                 if (target := _openalex_id(other)) is not None:
                     records.link(vertex, target, position)
         else:
-            for key in ("references", "outCitations"):
-                for cited in _papers(document, key, where):
-                    records.link(vertex, cited, position)
-            for citing in _papers(document, "citations", where):
-                records.link(citing, vertex, position)
+            for key in ("references", "outCitations", "citations"):
+                for other in _papers(document, key, where):
+                    if other is None:
+                        without_id += 1
+                    else:
+                        ends = (other, vertex) if key == "citations" else (vertex, other)
+                        records.link(*ends, position)
     records.notes += [*documents.notes, f"{' and '.join(sorted(services))}: title + abstract"]
+    if without_id:
+        records.notes.append(f"{counted(without_id, 'reference')} without an id ignored")
     return records.parts(source.stem)
 
 
@@ -136,11 +142,10 @@ def _list(document: Mapping[str, Any], key: str, where: str) -> list[Any]:
     return values
 
 
-def _papers(document: Mapping[str, Any], key: str, where: str) -> Iterator[str | int]:
-    """Yield the ids of the papers in a list of ids or of objects."""
+def _papers(document: Mapping[str, Any], key: str, where: str) -> Iterator[str | int | None]:
+    """Yield the ids of the papers in a list of ids or of objects; None for one without an id."""
     for value in _list(document, key, where):
         if isinstance(value, dict):
             nested = value.get("citedPaper") or value.get("citingPaper") or value
             value = _paper_id(nested) if isinstance(nested, dict) else None
-        if type(value) in (str, int) and value != "":  # papers without an id have null
-            yield value
+        yield value if type(value) in (str, int) and value != "" else None

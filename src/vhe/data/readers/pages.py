@@ -3,13 +3,15 @@
 Vertices are pages; the id is the path in the folder without its extension. The text is the title
 (front matter, first heading or file name) and the visible words: code blocks, comments and markup
 are dropped, the words of a link and inline code are kept. The label is the category in the front
-matter, or else the most common of the page's tags; if no page has either, the top-level folder.
+matter, or else the most common of the page's tags (not one that all pages have); if no page has
+either, the first folder in which the pages differ.
 
 Edges are links to other pages: `[[note]]`, `[[note#part|words]]`, `[words](path.md#part)`,
 `[words][reference]`, Hugo's `ref`; `:doc:`, `:ref:`, `toctree` and `` `words <path>`_ `` of
 reStructuredText; `<a href>` outside of navigation in HTML. Paths are relative to the page, or to
 the folder after a slash, with or without extension, `index` and `README` standing for their folder;
-wikilinks are found by path, end of the path, name, alias or title, without regard to case.
+wikilinks are found by path, end of the path, name, alias or title, without regard to case. Links of
+Docusaurus are found by `slug` and `id` of the front matter, and without the numbers of file names.
 
 Hidden files and folders, `node_modules` and other file types are ignored; symbolic links are not
 followed. Markdown and reStructuredText are read together, HTML only if there is neither.
@@ -40,6 +42,7 @@ from vhe.runtime.messages import counted, shown
 KINDS = {**dict.fromkeys(MARKDOWN, "Markdown"), ".rst": "reStructuredText"}
 KINDS |= {".html": "HTML", ".htm": "HTML"}
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__"})
+NUMBERED = re.compile(r"(?:(?<=/)|^)\d+[-_. ]+(?=[^/\d])")  # 01-intro.md, which sites shorten
 INDEX_NAMES = ("index", "_index", "readme")
 # A link with one of these endings leads to a file that is not a page.
 ATTACHMENT = re.compile(
@@ -146,9 +149,11 @@ def _labels(
     tags = common_labels([page.tags for page in pages])
     if any(tags):
         return tags, ["label: most common tag"]
-    folders = [vertex.partition("/")[0] if "/" in vertex else None for vertex in ids]
+    shared = posixpath.commonpath([posixpath.dirname(vertex) for vertex in ids])
+    below = [posixpath.dirname(vertex)[len(shared) :].strip("/") for vertex in ids]
+    folders = [path.partition("/")[0] or None for path in below]
     if len(set(folders) - {None}) > 1:
-        return folders, ["label: top-level folder"]
+        return folders, ["label: folder"]
     return [None] * len(pages), []
 
 
@@ -178,11 +183,18 @@ class Resolver:
             for key in keys:
                 self.by_path.setdefault(_key(key), vertex)
             self.by_name.setdefault(_key(name), []).append(vertex)
+        for stem, vertex in zip(stems, self.ids, strict=True):
+            self.by_path.setdefault(_key(NUMBERED.sub("", stem)), vertex)
 
     def add_names(self, vertex: str, page: Page) -> None:
         """Add the aliases, the title and the labels of a page."""
         for name in (*page.aliases, page.title):
             self.by_alias.setdefault(_key(name), vertex)
+        folder = posixpath.dirname(vertex)
+        for key in ("slug", "id"):
+            for name in strings(page.front.get(key)):
+                path = posixpath.normpath(posixpath.join(NUMBERED.sub("", folder), name))
+                self.by_path.setdefault(_key(path.lstrip("/")), vertex)
         for label in page.labels:
             self.by_label.setdefault(label.lower(), vertex)
 

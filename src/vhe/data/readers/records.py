@@ -250,13 +250,16 @@ def joined(*texts: str | None) -> str:
 
 
 def common_labels(tags: Sequence[Sequence[str]]) -> list[str | None]:
-    """Return one label per vertex: the one of its tags that most vertices have.
+    """Return one label per vertex: the one of its tags that most vertices have, but not all.
 
     >>> common_labels([["cats", "pets"], ["dogs", "pets"], []])
     ['pets', 'pets', None]
+    >>> common_labels([["cats", "pets"], ["dogs", "pets"], ["pets"]])
+    ['cats', 'dogs', 'pets']
     """
     counts = Counter(tag for own in tags for tag in dict.fromkeys(own))
-    return [max(own, key=lambda tag: counts[tag]) if own else None for own in tags]
+    order = {tag: count % len(tags) for tag, count in counts.items()}  # 0: of all vertices
+    return [max(own, key=lambda tag: order[tag]) if own else None for own in tags]
 
 
 def split_tags(value: str) -> list[str]:

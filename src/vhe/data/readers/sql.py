@@ -20,11 +20,10 @@ from vhe.data.readers.columns import OPTIONAL, Table, column_notes, combined, fi
 from vhe.data.readers.network_tables import EDGE_MEANINGS, VERTEX_MEANINGS, network_of
 from vhe.data.readers.records import DEFAULTS, Rules
 from vhe.errors import VHEError
-from vhe.runtime.messages import shortened
+from vhe.runtime.messages import listed, shortened
 
 CHUNK = 10_000
 SECRET = ("password", "passwd", "pwd", "passfile", "sslpassword", "token")
-VERTICES, EDGES = "SELECT * FROM vertices", "SELECT * FROM edges"
 
 
 def read_sql(
@@ -38,16 +37,29 @@ def read_sql(
         meanings: tuple[str, ...] = VERTEX_MEANINGS
         if rules.references or (vertices_query and not edges_query):
             meanings += ("references",)
-        vertices = _table(
-            connection, vertices_query or VERTICES, "vertices", meanings, rules, shown
-        )
+        query = vertices_query or _default(connection, "vertices", shown)
+        vertices = _table(connection, query, "vertices", meanings, rules, shown)
         if not vertices.columns["id"]:
             raise VHEError(f"{shown}: the query of vertices returned no rows.")
         edges = None
         if edges_query or "references" not in vertices.columns:
-            query = edges_query or EDGES
+            query = edges_query or _default(connection, "edges", shown)
             edges = _table(connection, query, "edges", EDGE_MEANINGS, rules, shown)
         return network_of(vertices, edges, rules, name)
+
+
+def _default(connection: Any, table: str, shown: str) -> str:
+    """Return the query of all rows of a table, which must exist."""
+    import sqlalchemy
+
+    about = sqlalchemy.inspect(connection)
+    names = [*about.get_table_names(), *about.get_view_names()]
+    if table not in names:
+        raise VHEError(
+            f"{shown} has no table {table}: give --{table}-query SQL (tables found: "
+            f"{listed(sorted(names))})."
+        )
+    return f"SELECT * FROM {table}"
 
 
 def _table(
