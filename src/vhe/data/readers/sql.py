@@ -23,6 +23,7 @@ from vhe.errors import VHEError
 from vhe.runtime.messages import listed, shortened
 
 CHUNK = 10_000
+DEFAULT = {"vertices": "SELECT * FROM vertices", "edges": "SELECT * FROM edges"}
 SECRET = ("password", "passwd", "pwd", "passfile", "sslpassword", "token")
 
 
@@ -59,7 +60,7 @@ def _default(connection: Any, table: str, shown: str) -> str:
             f"{shown} has no table {table}: give --{table}-query SQL (tables found: "
             f"{listed(sorted(names))})."
         )
-    return f"SELECT * FROM {table}"
+    return DEFAULT[table]
 
 
 def _table(
