@@ -24,7 +24,6 @@ import networkx
 import pyarrow.parquet
 
 from vhe.data.network import TextNetwork
-from vhe.data.readers.cane import write_cane_folder
 from vhe.data.readers.graphml import write_graphml
 from vhe.data.readers.network_tables import write_tables
 from vhe.data.sources import read
@@ -88,7 +87,9 @@ def seeds(folder: Path) -> dict[str, dict[str, bytes]]:
     for extension in ("csv", "tsv", "jsonl", "parquet"):
         write_tables(folder / f"v.{extension}", folder / f"e.{extension}", network)
         collect(extension)
-    write_cane_folder(folder, network)
+    (folder / "data.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    (folder / "graph.txt").write_text("".join(f"{i}\t{j}\n" for i, j in EDGES))
+    (folder / "group.txt").write_text("".join(f"{label or ''}\n" for label in labels))
     collect("cane")
     write_graphml(folder / "g.graphml", network)
     collect("graphml")

@@ -108,16 +108,6 @@ def pooled_curve(curves: Sequence[ReliabilityCurve], bins: int = 10) -> Reliabil
     return _binned(probability, frequency, count, bins)
 
 
-def expected_calibration_error(
-    probabilities: np.ndarray,
-    labels: np.ndarray,
-    bins: int = 10,
-    weights: np.ndarray | None = None,
-) -> float:
-    """Mean distance of predicted probability and observed frequency, weighted by bin size."""
-    return reliability_curve(probabilities, labels, bins, weights).error
-
-
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-x)) without overflow."""
     small = np.exp(-np.abs(x))

@@ -134,7 +134,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
             leftover.unlink(missing_ok=True)
         lock = _create_locked(temporary)
         yield temporary
-        with temporary.open("rb") as file:
+        with temporary.open("rb+") as file:  # Windows flushes only what can be written
             os.fsync(file.fileno())  # otherwise a crash could leave an empty file at `path`
         temporary.replace(path)
     except OSError as error:
@@ -163,10 +163,13 @@ def unfinished_files(path: Path) -> list[Path]:
     return found
 
 
-def _create_locked(path: Path) -> int:
+def _create_locked(path: Path) -> int | None:
     """Create a file that is locked until its descriptor is closed or the process ends."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-    if fcntl is not None:
+    lockable = fcntl is not None
+    if lockable:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
+        return handle
+    os.close(handle)  # Windows does not rename a file that is open
+    return None

@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from vhe.errors import VHEError
 from vhe.storage.folder import sync_folder
 
+BINARY = getattr(os, "O_BINARY", 0)  # otherwise Windows changes line ends
 HEADER = b"vhe journal 1\n"
 UNWRITTEN = b"\0\0"  # in a block of the last record that did not reach the disk
 Record = dict[str, Any]
@@ -40,7 +41,7 @@ class Journal:
         try:
             new = not path.exists() or path.stat().st_size < len(HEADER)
             self.records, end = ([], 0) if new else read_journal(path)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o600)
             os.ftruncate(self._file, end)  # a record that was cut off
             self._end = os.lseek(self._file, 0, os.SEEK_END)
             if new:

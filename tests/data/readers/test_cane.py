@@ -6,21 +6,24 @@ from pathlib import Path
 import pytest
 
 from vhe.data.network import TextNetwork
-from vhe.data.readers.cane import read_cane, write_cane_folder
+from vhe.data.readers.cane import read_cane
 from vhe.errors import VHEError
 
 Put = Callable[..., dict[str, Path]]  # the fixture
 
 
-def test_cane_folder_round_trip(tmp_path: Path, network: TextNetwork) -> None:
+def test_a_cane_folder(tmp_path: Path) -> None:
     folder = tmp_path / "net"
-    write_cane_folder(folder, network)
+    folder.mkdir()
+    (folder / "data.txt").write_text("cats purr\n\ndogs, bark\n")
+    (folder / "graph.txt").write_text("0\t1\n2 0\n")
+    (folder / "group.txt").write_text("animal\n\n7\n")
     read = TextNetwork.from_folder(folder)
-    assert read.ids == (0, 1, 2, 3)
-    assert read.texts == tuple(text.replace("\n", " ") for text in network.texts)
-    assert (read.labels, read.name) == (network.labels, "net")
-    assert read.edges.tolist() == network.edges.tolist()
-    write_cane_folder(folder, TextNetwork(["a"], ["x"], []))
+    assert read.ids == (0, 1, 2)
+    assert read.texts == ("cats purr", "", "dogs, bark")
+    assert (read.labels, read.name) == (("animal", None, "7"), "net")
+    assert read.edges.tolist() == [[0, 1], [2, 0]]
+    (folder / "group.txt").unlink()
     assert TextNetwork.from_folder(folder).labels is None
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from vhe.data.checks import Integers
-from vhe.data.parts import NetworkLike, NetworkParts
+from vhe.data.parts import NetworkParts
 from vhe.data.readers.delimited import blank_notes
 from vhe.errors import VHEError
-from vhe.runtime.files import Text, atomic_write, read_text
+from vhe.runtime.files import Text, read_text
 from vhe.runtime.messages import counted, shown
 
 
@@ -106,25 +106,3 @@ def _cane_labels(text: Text, vertices: int) -> tuple[list[str | None] | None, li
     labels = labels[:vertices] + [None] * missing
     note = f"{text.path.name}: {counted(missing, 'line')} missing; these vertices have no label"
     return labels if any(labels) else None, [note] if missing > 0 else []
-
-
-def write_cane_folder(path: str | PathLike[str], network: NetworkLike) -> None:
-    """Write a network in CANE's format; ids become 0 to n - 1, line ends in texts spaces."""
-    folder = Path(path)
-    columns: dict[str, Sequence[str]] = {
-        "data.txt": list(map(_one_line, network.texts)),
-        "graph.txt": [f"{i}\t{j}" for i, j in network.edges.tolist()],
-    }
-    if network.labels is not None:
-        labels = ["" if label is None else str(label) for label in network.labels]
-        columns["group.txt"] = list(map(_one_line, labels))
-    for name, lines in columns.items():
-        with atomic_write(folder / name) as temporary:
-            content = "".join(line + "\n" for line in lines)
-            temporary.write_text(content, encoding="utf-8", newline="\n")
-    if network.labels is None:
-        (folder / "group.txt").unlink(missing_ok=True)  # of a network written before
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\r", " ").replace("\n", " ")

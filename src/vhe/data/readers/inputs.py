@@ -26,7 +26,7 @@ from vhe.runtime.files import physical_memory
 from vhe.runtime.messages import shortened
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-STDIN = ("-", "/dev/stdin")
+STDIN = ("-", "/dev/stdin", str(Path("/dev/stdin")))  # the last: as Windows writes it
 PACKED = (".gz", ".zst")
 MAX_RATIO = 200  # texts are packed to a tenth; zeros to a thousandth
 SMALL = 1 << 26  # a ratio says nothing about files that unpack to fewer bytes
