@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import torch
 from vhe.errors import VHEError
 from vhe.runtime import process_group
 from vhe.runtime.checks import is_integer
+
+logger = logging.getLogger(__name__)
 
 RETAINED = 256 << 20  # bytes of free memory that the process does not return
 
@@ -52,17 +55,36 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+_forked = False  # whether this process is a fork of one that could have used several threads
+
+
+def _use_one_thread() -> None:
+    """OpenMP waits forever in a fork for the threads of the process that was forked."""
+    global _forked
+    if torch.get_num_threads() > 1:
+        _forked = True
+        torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_use_one_thread)
+
+
 @contextlib.contextmanager
 def using_threads(count: int | None) -> Iterator[None]:
     """Set the number of threads inside a with block.
 
-    None leaves the choice to torch; several processes on one machine share its cores.
+    None leaves the choice to torch; several processes on one machine share its cores. A forked
+    process uses one.
     """
     if count is not None and not (is_integer(count) and count >= 1):
         raise VHEError(f"threads is {count!r}, but must be an integer of at least 1")
     before = torch.get_num_threads()
     if count is None and process_group.local_world_size() > 1:
         count = max(1, cores() // process_group.local_world_size())
+    if _forked and (count or 1) > 1:
+        logger.warning("a forked process uses one thread; start it by spawn to use more")
+        count = 1
     torch.set_num_threads(before if count is None else count)
     try:
         yield
