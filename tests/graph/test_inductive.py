@@ -1,5 +1,6 @@
 """New vertices against the dense posterior of the grown graph with the other codes fixed."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -205,3 +206,11 @@ def test_the_variance_of_a_vertex_that_reads_others_against_the_joint_covariance
     np.testing.assert_allclose(found, exact(np.diag(np.diag(covariance))))
     assert (1 / diagonal < found).all()
     assert (found < exact(covariance)).all()
+
+
+def test_directions_of_added_texts_are_those_of_the_whole_network(fitted: VHE) -> None:
+    model = copy.copy(fitted)
+    model.add_vertices({"new": "t2w4 t2w5", "empty": ""})
+    found = model._directions
+    model.__dict__.pop("_directions")
+    np.testing.assert_array_equal(found, model._directions)

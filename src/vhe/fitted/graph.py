@@ -106,7 +106,11 @@ class FittedGraph(FittedModel):
     def _extend(
         self, texts: Corpus, found: inductive.InductiveEmbedding, scales: dict[str, Rows]
     ) -> None:
-        self._use(inductive.extended(self._graph, found, _vectors(texts)))
+        vectors, directions = _vectors(texts), self.__dict__.get("_directions")
+        self._use(inductive.extended(self._graph, found, vectors))
+        if directions is not None:
+            added = inductive.text_directions(self._graph, texts, vectors)
+            self._directions = np.concatenate([directions, added])
         self._scales = {
             name: np.concatenate([table, scales[name]]) for name, table in self._scales.items()
         }

@@ -17,7 +17,7 @@ from vhe.errors import VHEError
 from vhe.predict.candidates import DUPLICATE, text_cosines
 from vhe.predict.layout import place
 from vhe.runtime.arrays import unit_rows
-from vhe.web.map_data import first_words, grouped_labels, map_data
+from vhe.web.map_data import drawn, first_words, grouped_labels, map_data
 
 if TYPE_CHECKING:
     from vhe.fitted import FittedModel
@@ -97,14 +97,14 @@ class Explorer:
     def map(self) -> Answer:
         """All vertices with their positions, labels and links."""
         _, texts, labels = self._stored
-        drawn = map_data(
+        data = map_data(
             self.network,
             self.coordinates,
             texts,
             grouped_labels(labels),
             corpus=self.model._corpus,
         )
-        return drawn | {
+        return data | {
             "name": self.network.name,
             "uncertainty": np.round(self.uncertainty, 4).tolist(),
         }
@@ -285,8 +285,7 @@ class Explorer:
             raise VHEError("The text has no words of the model's vocabulary.")
         mean, std = self.model.embed_texts([text])
         cosines = self._unit @ unit_rows(mean)[0]
-        drawn = np.array([self.map["x"], self.map["y"]], dtype=float).T
-        ((x, y),) = place(self.model.embedding_, drawn, mean)
+        ((x, y),) = place(self.model.embedding_, drawn(self.coordinates), mean)
         scores = self.model.score_texts([text])[0]
         best = np.argsort(-scores, kind="stable")[:k]
         probabilities = self.model.probability(scores[best], balanced=False)

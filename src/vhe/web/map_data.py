@@ -36,9 +36,7 @@ def map_data(
     """
     length = 150 if len(network) <= 10_000 else 70
     names, ranks = label_ranks(labels, len(network))
-    positions = (coordinates - coordinates.min(axis=0)).astype(np.float64)
-    positions *= SIDE / (positions.max() or 1.0)
-    positions[:, 1] = positions[:, 1].max() - positions[:, 1]  # y points downwards
+    positions = drawn(coordinates)
     return {
         "ids": [str(vertex_id) for vertex_id in network.ids],
         "x": positions[:, 0].round().astype(int).tolist(),
@@ -54,6 +52,14 @@ def map_data(
         "suggested": [] if suggestions is None else suggestions.ravel().tolist(),
         "probability": [] if probabilities is None else probabilities.round(4).tolist(),
     }
+
+
+def drawn(coordinates: np.ndarray) -> np.ndarray:
+    """Where vertices are drawn, before rounding: (n, 2); y points downwards."""
+    positions: np.ndarray = (coordinates - coordinates.min(axis=0)).astype(np.float64)
+    positions *= SIDE / (positions.max() or 1.0)
+    positions[:, 1] = positions[:, 1].max() - positions[:, 1]
+    return positions
 
 
 def region_names(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -33,21 +34,19 @@ class Ranking:
     pairs: np.ndarray
     probability: np.ndarray
     duplicate: np.ndarray
-    rows: dict[Pair, int] = field(init=False, compare=False)
 
-    def __post_init__(self) -> None:
-        numbers = map(tuple, self.pairs.tolist())
-        object.__setattr__(self, "rows", {pair: row for row, pair in enumerate(numbers)})
+    @cached_property
+    def rows(self) -> dict[Pair, int]:
+        """The row of each pair."""
+        return {(i, j): row for row, (i, j) in enumerate(self.pairs.tolist())}
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def merged(self, pairs: np.ndarray, probability: np.ndarray, duplicate: np.ndarray) -> Ranking:
         """With other links, which replace those of the same pairs."""
-        known = [
-            row for pair in map(tuple, pairs.tolist()) if (row := self.rows.get(pair)) is not None
-        ]
-        kept = np.setdiff1d(np.arange(len(self)), known)
+        n = 1 + max(self.pairs.max(initial=0), pairs.max(initial=0))
+        kept = ~np.isin(self.pairs @ (n, 1), pairs @ (n, 1))
         probability = np.concatenate([self.probability[kept], probability])
         order = np.argsort(-probability, kind="stable")
         return Ranking(
