@@ -9,6 +9,7 @@ from vhe.errors import VHEError
 from vhe.evaluation.experiment import Task
 from vhe.paper.figures import Picture, draw_all
 from vhe.paper.heart import heart_table, read_records
+from vhe.paper.networks import TITLE, networks_page
 from vhe.paper.overview import provenance_note, summary
 from vhe.paper.results import read_results
 from vhe.paper.tables import Result, dataset_name, datasets, missing, tables
@@ -63,6 +64,9 @@ def write_report(results: Path, out: Path) -> list[Path]:
         note = provenance_note(read_records(results), "vhe reproduce heart")
         pages["heart.md"] = ["# HeaRT's Citeseer", "", HEART, "", *heart_table(results), "", note]
         pages["README.md"] += ["- [A public benchmark: HeaRT's Citeseer](heart.md)"]
+    if (results / "networks").is_dir():
+        pages["networks.md"] = networks_page(results)
+        pages["README.md"] += [f"- [{TITLE}, with its ablation](networks.md)"]
     for name, lines in pages.items():
         with atomic_write(out / name) as temporary:
             temporary.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
