@@ -15,6 +15,7 @@ from vhe.graph.selection import (
     TEXT_KNN_WEIGHTS,
     _best,
     _folds,
+    choose_encoder_weight,
     choose_weights,
 )
 
@@ -168,3 +169,19 @@ def test_the_range_of_candidates() -> None:
     assert min(LINK_STRENGTHS) <= 0.25
     assert max(LINK_STRENGTHS) >= 8
     assert 0.0 in TEXT_KNN_WEIGHTS
+
+
+def test_the_weights_of_the_encoder_0_and_1_read_one_part_each() -> None:
+    group, links = clusters()
+    rng = np.random.default_rng(1)
+    first, second, third = torch.from_numpy(rng.normal(size=(3, len(group), 8)).astype("f"))
+
+    def auc(text: torch.Tensor, vectors: torch.Tensor, weight: float) -> float | None:
+        lengths = np.full(len(group), 9)
+        return choose_encoder_weight(
+            text, vectors, lengths, links[60:], links[:60], given=weight, seed=0
+        ).auc
+
+    assert auc(first, third, 1.0) == auc(second, third, 1.0)
+    assert auc(third, first, 0.0) == auc(third, second, 0.0)
+    assert len({auc(first, third, weight) for weight in (0.0, 0.5, 1.0)}) == 3

@@ -240,6 +240,22 @@ def test_many_new_vertices_are_embedded_in_parts(
     assert done == [7, 14, 21, 28, 35, 42, 49, 56, 60]
 
 
+def test_the_bound_has_links_with_fitted_vertices_only(
+    fitted: Fitted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def optimise(model: PairVAE, texts: Corpus, pairs: Pairs, start: np.ndarray, seed: int):
+        seen.append(pairs)
+        return start
+
+    monkeypatch.setattr(inductive, "_optimise", optimise)
+    links = np.array([[N, N + 1], [3, N], [N + 2, N]])
+    fitted.embed(TEXTS[:3], links, method="paper", contexts=2)
+    assert max(pairs.j.max() for pairs in seen) < N
+    assert any(3 in pairs.j[pairs.known] for pairs in seen)
+
+
 def test_no_new_vertices(fitted: Fitted) -> None:
     found = fitted.embed([])
     assert found.mean.shape == found.variance.shape == found.structure.shape == (0, D)
