@@ -1,43 +1,26 @@
 """Seconds and peak memory of each phase of a fit by several worker processes.
 
     python benchmarks/scale.py [--vertices 20000] [--workers 2] [--memory-limit 3GB] [--recall 200]
+        [--data FOLDER] [--keep FOLDER] [--store results/scale]
 
-The network is that of benchmarks/sizes.py, written to Parquet part files before the clock starts.
-Memory is the largest resident size of a worker during the phase (Linux). With ``--recall K`` the
-suggestions of K vertices are compared with the exact ones.
+The network is that of benchmarks/sizes.py. CPU seconds are those of all workers, memory is the
+largest resident size of a worker during the phase (Linux). With ``--recall K`` the suggestions of
+K vertices are compared with the exact ones: the likeliest of all vertices by the link posterior.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-
-PART_ROWS = 100_000
-
-
-def write_network(n: int, folder: Path) -> None:
-    """Write a synthetic network, one part file after the other."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    from vhe.bench.measure import synthetic
-
-    network = synthetic(n)
-    tables = {
-        "vertices": pa.table({"id": np.arange(n), "text": list(network.texts)}),
-        "edges": pa.table({"source": network.edges[:, 0], "target": network.edges[:, 1]}),
-    }
-    for name, table in tables.items():
-        (folder / name).mkdir(parents=True)
-        for start in range(0, len(table), PART_ROWS):
-            part = folder / name / f"part-{start // PART_ROWS:05d}.parquet"
-            parquet.write_table(table.slice(start, PART_ROWS), part, row_group_size=20_000)
+from sizes import write_network
 
 
 def reset_peak() -> None:
@@ -49,24 +32,42 @@ def peak_megabytes() -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
 
 
-def recall(model: object, count: int, k: int = 10) -> float:
-    """Share of the exactly ``k`` largest cosines that are among the candidates' first ranks.
+def cpu_seconds() -> float:
+    return time.process_time()
 
-    The exact search compares embeddings only, so that it is a lower bound where the link posterior
-    ranks by other features, too.
+
+def recall(work: Path, count: int, k: int = 10) -> float:
+    """Share of the exactly ``k`` likeliest partners of some vertices that are suggested.
+
+    ``work`` holds the tables of the fit before its end.
     """
-    from vhe.scale import ShardedModel
+    from vhe.predict.link_posterior import LinkPosterior
+    from vhe.scale.shards import Sharded, read_array, shard
+    from vhe.scale.suggest import _vertex_rows
 
-    assert isinstance(model, ShardedModel)
-    unit = np.concatenate([mean for _, mean, _ in model.shards()])
-    unit /= np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
-    sample = np.random.default_rng(0).choice(len(unit), count, replace=False)
-    exact = np.argsort(-(unit[sample] @ unit.T), axis=1)[:, : k + 1]
-    found = []
-    for vertex, near in zip(sample.tolist(), exact, strict=True):
-        suggested = {suggestion.id for suggestion in model.suggest(vertex, k)}
-        found.append(len(suggested & {*near.tolist()}) / k)
-    return float(np.mean(found))
+    def result(phase: str) -> Any:
+        return json.loads((work / f"{phase}.json").read_text())["result"]
+
+    sizes, posterior = result("lists"), LinkPosterior(**result("words")["link_posterior"])
+    words, starts = result("vocabulary"), np.append(0, np.cumsum(sizes))
+    sample = np.random.default_rng(0).choice(starts[-1], count, replace=False)
+    queries = _vertex_rows(work, sizes, sample, posterior, words)
+    best: list[Any] = [[] for _ in sample]
+    for start in range(0, starts[-1], 20_000):
+        targets = np.arange(start, min(start + 20_000, starts[-1]))
+        rows = _vertex_rows(work, sizes, targets, posterior, words)
+        scores = posterior.log_odds_matrix(queries, rows)
+        for own, score, vertex in zip(best, scores, sample, strict=True):
+            block = int(np.searchsorted(starts, vertex, side="right")) - 1
+            ends = read_array(shard(work, "links-offsets", block))[vertex - starts[block] :][:2]
+            linked = read_array(shard(work, "links", block))[ends[0] : ends[1]]
+            score[np.isin(targets, np.append(linked, vertex))] = -np.inf
+            chosen = np.argsort(-score)[:k]
+            own += zip(-score[chosen], targets[chosen].tolist(), strict=True)
+            own[:] = sorted(own)[:k]
+    found = Sharded(work, "suggestions", sizes).take(sample)["row"][:, :k]
+    shares = [len({*a} & {j for _, j in b}) / k for a, b in zip(found, best, strict=True)]
+    return float(np.mean(shares))
 
 
 def main() -> None:
@@ -74,7 +75,9 @@ def main() -> None:
     parser.add_argument("--vertices", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory-limit", default="3GB", help="of each worker")
-    parser.add_argument("--folder", type=Path, help="for the data (default: a temporary folder)")
+    parser.add_argument("--data", type=Path, help="folder of the networks (default: temporary)")
+    parser.add_argument("--keep", type=Path, help="folder for the model (default: deleted)")
+    parser.add_argument("--store", type=Path, help="folder for the figures, such as results/scale")
     parser.add_argument("--recall", type=int, default=0, metavar="K")
     arguments = parser.parse_args()
 
@@ -82,9 +85,12 @@ def main() -> None:
 
     from vhe import scale
 
-    folder = Path(tempfile.mkdtemp(prefix="vhe-scale-", dir=arguments.folder))
+    folder = Path(tempfile.mkdtemp(prefix="vhe-scale-", dir=arguments.data))
+    out = arguments.keep or folder / "model"
+    phases: list[dict[str, Any]] = []
+    shares: list[float] = []
     try:
-        write_network(arguments.vertices, folder)
+        vertices, edges = write_network(arguments.vertices, arguments.data or folder)
         with (
             LocalCluster(
                 n_workers=arguments.workers,
@@ -95,34 +101,61 @@ def main() -> None:
             ) as cluster,
             Client(cluster) as client,
         ):
-            print("| phase | seconds | peak memory of a worker, MB |\n|---|---|---|")
-            began = 0.0
+            print("| phase | seconds | CPU seconds | peak memory of a worker, MB |")
+            print("|---|---|---|---|")
+            began, cpu = 0.0, 0.0
 
             def on_phase(name: str, moment: str) -> None:
-                nonlocal began
+                nonlocal began, cpu
                 if moment == "start":
                     client.run(reset_peak)
-                    began = time.monotonic()
-                else:
-                    seconds = time.monotonic() - began
-                    peak = max(client.run(peak_megabytes).values())
-                    print(f"| {name} | {seconds:.1f} | {peak:,} |", flush=True)
+                    began, cpu = time.monotonic(), sum(client.run(cpu_seconds).values())
+                    return
+                found = {
+                    "phase": name,
+                    "seconds": round(time.monotonic() - began, 2),
+                    "cpu_seconds": round(sum(client.run(cpu_seconds).values()) - cpu, 2),
+                    "peak_mb": max(client.run(peak_megabytes).values()),
+                }
+                phases.append(found)
+                print(f"| {' | '.join(map(str, found.values()))} |", flush=True)
+                if name == "suggestions" and arguments.recall:
+                    shares.append(recall(out / "work", arguments.recall))
+                    print(f"recall of the 10 likeliest: {shares[0]:.3f}", flush=True)
 
-            started = time.monotonic()
-            model = scale.fit(
-                folder / "vertices",
-                folder / "edges",
-                folder / "model",
+            scale.fit(
+                vertices,
+                edges,
+                out,
                 scheduler=cluster.scheduler_address,
                 seed=0,
                 verbose=False,
                 on_phase=on_phase,
             )
-            print(f"| all | {time.monotonic() - started:.1f} | |")
-        if arguments.recall:
-            print(f"recall of the 10 nearest: {recall(model, arguments.recall):.3f}")
+        found = {
+            "vertices": arguments.vertices,
+            "workers": arguments.workers,
+            "memory_limit": arguments.memory_limit,
+            "seconds": round(sum(phase["seconds"] for phase in phases), 1),
+            "cpu_seconds": round(sum(phase["cpu_seconds"] for phase in phases), 1),
+            "peak_mb": max(phase["peak_mb"] for phase in phases),
+            "recall": shares[0] if shares else None,
+            "phases": phases,
+        }
+        print(f"| all | {found['seconds']} | {found['cpu_seconds']} | {found['peak_mb']} |")
+        if arguments.store:
+            _store(arguments.store / "engine.json", found)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _store(path: Path, found: dict[str, Any]) -> None:
+    """Add a run to a file, in place of an older one of the same size and workers."""
+    runs = json.loads(path.read_text()) if path.exists() else []
+    same = ("vertices", "workers", "memory_limit")
+    runs = [run for run in runs if any(run[key] != found[key] for key in same)]
+    runs = sorted([*runs, found], key=lambda run: (run["workers"], run["vertices"]))
+    path.write_text(json.dumps(runs, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """CPU seconds and peak memory of `vhe fit` by network size and phase: results/scale/machine.json.
 
     python benchmarks/sizes.py [--vertices 100000,300000,1000000] [--threads 2] [--max-memory 3GB]
-        [--data FOLDER] [--store results/scale]
+        [--data FOLDER] [--keep FOLDER] [--store results/scale]
 
 Each size runs `vhe fit` in its own process on a synthetic network in Parquet files (88 words per
-text, 2.3 edges per vertex). CPU seconds (user and system) hold on a busy machine, too. Memory is
-the largest resident size (Linux).
+text, 2.3 edges per vertex); ``--keep`` saves the models in a folder. CPU seconds (user and system)
+hold on a busy machine, too. Memory is the largest resident size (Linux).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-CHUNK = 200_000  # rows of a part of the Parquet files
+CHUNK = 100_000  # texts made at a time
 
 
 def write_network(n: int, folder: Path) -> tuple[Path, Path]:
@@ -37,22 +37,41 @@ def write_network(n: int, folder: Path) -> tuple[Path, Path]:
 
 
 def _write(n: int, paths: tuple[Path, Path]) -> None:
+    """Write a network like that of `vhe.bench.measure.synthetic`, some texts at a time."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import parquet
 
-    from vhe.bench.measure import synthetic
+    from vhe.bench.measure import LENGTH, LINKS, TOPICS, VOCABULARY
 
-    network = synthetic(n)
-    vertices = pa.table({"id": np.arange(n), "text": list(network.texts)})
-    edges = pa.table({"source": network.edges[:, 0], "target": network.edges[:, 1]})
-    for path, table in zip(paths, (vertices, edges), strict=True):
-        temporary = path.with_suffix(".part")
-        parquet.write_table(table, temporary, row_group_size=CHUNK)
-        temporary.rename(path)
+    rng = np.random.default_rng(0)
+    topic = rng.integers(TOPICS, size=n)
+    order = np.argsort(topic, kind="stable")
+    position = np.empty(n, dtype=np.int64)
+    position[order] = np.arange(n)
+    source = rng.integers(n, size=round(LINKS * n))
+    near = order[(position[source] + rng.integers(1, 12, size=len(source))) % n]
+    target = np.where(rng.random(len(source)) < 0.9, near, rng.integers(n, size=len(source)))
+    temporary = [path.with_suffix(".part") for path in paths]
+    parquet.write_table(pa.table({"source": source, "target": target}), temporary[1])
+    names = np.array([f"w{k}" for k in range(VOCABULARY + TOPICS)], dtype=object)
+    schema = pa.schema({"id": pa.int64(), "text": pa.string()})
+    with parquet.ParquetWriter(temporary[0], schema) as writer:
+        for start in range(0, n, CHUNK):
+            ids = np.arange(start, min(start + CHUNK, n))
+            shape = len(ids), LENGTH
+            common = (VOCABULARY * rng.random(shape) ** 3).astype(np.int64)
+            own = common - common % TOPICS + topic[ids, None]
+            words = np.where(rng.random(shape) < 0.4, own, common)
+            texts = [" ".join(names[row]) for row in words]
+            writer.write_table(pa.table({"id": ids, "text": texts}, schema=schema))
+    for path, final in zip(temporary, paths, strict=True):
+        path.rename(final)
 
 
-def measure(files: tuple[Path, Path], options: list[str], connection: Any) -> None:
+def measure(
+    files: tuple[Path, Path], options: list[str], out: Path | None, connection: Any
+) -> None:
     """Run `vhe fit` and send the figures of its phases."""
     from vhe.runtime import progress
 
@@ -80,7 +99,8 @@ def measure(files: tuple[Path, Path], options: list[str], connection: Any) -> No
 
     with tempfile.TemporaryDirectory() as folder:
         vertices, edges = map(str, files)
-        command = ["fit", "--vertices", vertices, "--edges", edges, "--out", f"{folder}/model"]
+        model = str(out or f"{folder}/model")
+        command = ["fit", "--vertices", vertices, "--edges", edges, "--out", model]
         status = main([*command, "--seed", "0", *options])
     record("between")
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -116,6 +136,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--max-memory")
     parser.add_argument("--data", type=Path, help="folder of the networks (default: temporary)")
+    parser.add_argument("--keep", type=Path, help="folder for the models (default: deleted)")
     parser.add_argument("--store", type=Path, help="folder for the figures, such as results/scale")
     arguments = parser.parse_args()
     data = arguments.data or Path(tempfile.mkdtemp(prefix="vhe-sizes-"))
@@ -128,7 +149,8 @@ def main() -> None:
                 options += ["--max-memory", arguments.max_memory]
             receiving, sending = context.Pipe(duplex=False)
             files = write_network(n, data)
-            process = context.Process(target=measure, args=(files, options, sending))
+            out = arguments.keep and arguments.keep / f"{n}-model"
+            process = context.Process(target=measure, args=(files, options, out, sending))
             process.start()
             sending.close()
             try:

@@ -180,10 +180,11 @@ class VHE(FittedGraph, Estimator):
                 loop.resume(*resumed)
             state = loop.run()
         self._words = trainer.words.detach()
+        del trainer, loop, prior
         if len(corpus) > WHOLE_GRAPH:  # what the link posterior reads; smaller ones are masked
             self._blocks.use(self._words)
-            for name, own in self._priors(prepared, self._feature_names()).items():
-                self._blocks.table(name, own)
+            for name in self._scale_names(self._feature_names()):
+                self._blocks.table(name, self._prior_of(prepared, name))
         return state
 
     def _vertex_vectors(self, network: TextNetwork, seed: int) -> tuple[VectorSource, Rows] | None:
@@ -257,9 +258,11 @@ class VHE(FittedGraph, Estimator):
             **self._strengths,
         )
 
-    def _scale_prior(self, prepared: Preparation, name: str) -> GraphPrior:
-        """The prior of another scale: it couples the links only."""
+    def _prior_of(self, prepared: Preparation, name: str) -> GraphPrior:
+        """The prior of all links, of the embedding or of a scale, which couples the links only."""
         links = prepared.network.links
+        if name == "embedding":
+            return self._prior(prepared, links)
         return GraphPrior(
             links,
             self._lengths,
@@ -283,12 +286,12 @@ class VHE(FittedGraph, Estimator):
         )
         return columns_within(size, parse_bytes(limit) if isinstance(limit, str) else limit)
 
+    def _scale_names(self, names: Iterable[str]) -> list[str]:
+        """The embedding and the scales among some features."""
+        return ["embedding", *(name for name in LINK_STRENGTHS if name in names)]
+
     def _priors(self, prepared: Preparation, names: Iterable[str]) -> dict[str, GraphPrior]:
-        """The priors of all links, of the embedding and of the scales among some features."""
-        priors = {"embedding": self._prior(prepared, prepared.network.links)}
-        scales = [name for name in LINK_STRENGTHS if name in names]
-        priors |= {name: self._scale_prior(prepared, name) for name in scales}
-        return priors
+        return {name: self._prior_of(prepared, name) for name in self._scale_names(names)}
 
     def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
         """Embeddings of some vertices without some of the links, at each named scale."""

@@ -16,9 +16,8 @@ from torch import Tensor
 
 from vhe.graph.posterior import ITERATIONS
 from vhe.graph.prior import GraphPrior
-from vhe.runtime.arrays import distinct
+from vhe.runtime.arrays import distinct, release
 from vhe.runtime.progress import Progress
-from vhe.runtime.tables import release
 from vhe.text.codes import TextCodes
 
 WHOLE_GRAPH = 10_000

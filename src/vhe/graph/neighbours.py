@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vhe.graph.model import NEIGHBOURS, TextNeighbours
-from vhe.runtime.arrays import unit_rows
-from vhe.runtime.tables import new_table, release
+from vhe.runtime.arrays import release, unit_rows
+from vhe.runtime.tables import new_table
 
 EXACT_UP_TO = 10_000  # texts; up to here each is compared with all others
 NEAREST_CLUSTERS = 16  # beyond, a text is compared with those of this many nearest clusters
-CLUSTERS = 0.5  # number of clusters, in units of √n
+CLUSTERS = 0.5  # number of clusters, in units of √n; more where they would be larger than this:
+MOST_MEMBERS = 600  # texts of a cluster on average, so that the cost per text does not grow
 SAMPLE_PER_CLUSTER, LEAST_SAMPLE = 100, 50_000  # texts that the centres come from
 BLOCK = 1 << 15  # rows processed at a time
 ROUNDING = 1e-6  # cosines that differ by less are equal
@@ -37,21 +38,24 @@ def nearest_texts(
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.float32)
     table = torch.from_numpy(_unit_rows(codes))
     everything = torch.arange(n)
-    groups = [(everything, everything)] if n <= EXACT_UP_TO else _near_clusters(table)
+    exact = n <= EXACT_UP_TO
+    groups = iter([(everything, everything, table)]) if exact else _near_clusters(table)
+    del table
     keys, values, done = [], [], 0
-    for queries, candidates in groups:
-        count, rows = min(neighbours, len(candidates) - 1), table[candidates].T
-        for i in queries.split(max(1, (1 << 24) // len(candidates))) if count else ():
-            cosine = table[i] @ rows
-            cosine[i.unsqueeze(1) == candidates] = -2
+    for queries, candidates, rows in groups:
+        count, places = (
+            min(neighbours, len(candidates) - 1),
+            torch.searchsorted(candidates, queries),
+        )
+        for own in places.split(max(1, (1 << 24) // len(candidates))) if count else ():
+            cosine = rows[own] @ rows.T
+            cosine[torch.arange(len(own)), own] = -2
             best, index = largest(cosine, count)
-            i, j = np.repeat(i.numpy(), count), candidates[index].numpy().ravel()
-            value = best.numpy().ravel()
+            i = np.repeat(candidates[own].numpy(), count)
+            j, value = candidates[index].numpy().ravel(), best.numpy().ravel()
             positive = value > 0
             keys.append((np.minimum(i, j) * n + np.maximum(i, j))[positive])
             values.append(value[positive])
-        del rows
-        release(table.numpy())
         done += len(queries)
         progress(done, n)
     key, first = np.unique(np.concatenate(keys), return_index=True)
@@ -122,13 +126,14 @@ def _rows(codes: NDArray[np.float32], chosen: NDArray[np.int64]) -> NDArray[np.f
     return table
 
 
-def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Each cluster of rows of unit length, and the rows of the clusters that are nearest to it.
 
-    The centres are those of evenly spaced rows.
+    Yields the numbers of the rows of a cluster, those of the rows to compare them with, ascending,
+    and these rows. The centres are those of evenly spaced rows.
     """
     n = len(table)
-    count = round(CLUSTERS * n**0.5)
+    count = max(round(CLUSTERS * n**0.5), n // MOST_MEMBERS)
     size = min(n, max(LEAST_SAMPLE, SAMPLE_PER_CLUSTER * count))
     sample = table[torch.linspace(0, n - 1, size).long()]
     release(table.numpy())
@@ -137,12 +142,22 @@ def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         cluster = _assigned(sample, centres)
         centres = torch.zeros_like(centres).index_add_(0, cluster, sample)
         centres = torch.nn.functional.normalize(centres, dim=1)
+    del sample
     cluster = _assigned(table, centres)
-    members = cluster.argsort(stable=True).split(torch.bincount(cluster, minlength=count).tolist())
+    sizes = torch.bincount(cluster, minlength=count).tolist()
+    order = cluster.argsort(stable=True)
+    # rows of a cluster one after the other: a page of a mapped file holds several of them
+    ordered = torch.from_numpy(_rows(table.numpy(), order.numpy()))
+    del table
+    members, starts = order.split(sizes), np.append(0, np.cumsum(sizes)).tolist()
     near = (centres @ centres.T).topk(min(NEAREST_CLUSTERS, count), dim=1).indices
-    for own, others in zip(members, near.tolist(), strict=True):
+    for number, (own, others) in enumerate(zip(members, near.tolist(), strict=True)):
         if len(own):
-            yield own, torch.cat([members[k] for k in {*others}]).sort().values
+            chosen = {*others, number}
+            candidates, place = torch.cat([members[k] for k in chosen]).sort()
+            rows = torch.cat([ordered[starts[k] : starts[k + 1]] for k in chosen])[place]
+            release(ordered.numpy())
+            yield own, candidates, rows
 
 
 def _assigned(table: Tensor, centres: Tensor) -> Tensor:

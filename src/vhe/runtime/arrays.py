@@ -30,11 +30,14 @@ def blocks(table: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     for start in range(0, len(table), size):
         block = np.asarray(table[start : start + size])
         yield start, block
-        _release(table)
+        release(table)
 
 
-def _release(table: NDArray[Any]) -> None:
-    """Let the system take back the pages of a mapped table that were read."""
-    mapped = getattr(table, "_mmap", None)
-    if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
+def release(table: NDArray[Any]) -> None:
+    """Give back the memory of a mapped table; of others, do nothing."""
+    base: Any = table
+    while isinstance(base, np.ndarray) and not isinstance(base.base, mmap.mmap):
+        base = base.base
+    mapped = getattr(base, "base", None)
+    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)

@@ -1,12 +1,11 @@
 """Large tables: in memory, or in temporary files that are mapped into memory.
 
-A page of a mapped file counts as memory of the process as long as it is mapped; `release` gives the
-pages back, and the data stay in the file.
+A page of a mapped file counts as memory of the process as long as it is mapped; `release`
+(`arrays.py`) gives the pages back, and the data stay in the file.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import tempfile
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vhe.errors import VHEError
+from vhe.runtime.arrays import release
 
 IN_MEMORY = 1 << 27  # bytes; a larger table is in a file
 ROWS_AT_ONCE = 1 << 15
@@ -40,16 +40,6 @@ def new_table(rows: int, columns: int) -> Rows:
             f"a table of {size / 1e9:.1f} GB cannot be written to the temporary folder "
             f"({error.strerror or error}); free space there or set TMPDIR to another folder."
         ) from None
-
-
-def release(table: NDArray[Any]) -> None:
-    """Give back the memory of a mapped table; of others, do nothing."""
-    base: Any = table
-    while isinstance(base, np.ndarray) and not isinstance(base.base, mmap.mmap):
-        base = base.base
-    mapped = getattr(base, "base", None)
-    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def copy_columns(table: NDArray[Any], first: int, last: int) -> Rows:

@@ -16,7 +16,7 @@ from vhe.graph.model import NEIGHBOURS, text_precision
 from vhe.graph.prior import LARGEST_WEIGHT
 from vhe.predict.pair_features import LINK_STRENGTHS
 from vhe.runtime.arrays import distinct
-from vhe.scale.lists import search
+from vhe.scale.lists import nearest
 from vhe.scale.shards import (
     Numbers,
     Ragged,
@@ -52,20 +52,12 @@ def half_links(part: int, work: Path, part_rows: list[int]) -> None:
 
 def near_texts(block: int, work: Path, sizes: list[int], starts: Numbers) -> None:
     """Write both directions of the pairs of the nearest texts of a block, sorted."""
-    table = Sharded(work, "directions", sizes)
-    low = int(table.starts[block])
-    queries = table.shard(block)
-    filled = np.flatnonzero(queries.any(axis=1))
+    table, numbers = Sharded(work, "directions", sizes), Sharded(work, "rows", sizes)
     centroids = np.asarray(read_array(work / "centroids.npy"))
-    numbers = Sharded(work, "rows", sizes)
-    found, cosine = search(
-        queries[filled], low + filled, table, numbers, centroids, starts, NEIGHBOURS
-    )
-    query, rank = np.nonzero(cosine > 0)
-    pairs = np.stack([low + filled[query], found[query, rank]])
-    records = np.empty(2 * len(query), dtype=NEAR)
-    records["i"], records["j"] = np.concatenate([pairs, pairs[::-1]], axis=1)
-    records["cosine"] = np.tile(cosine[query, rank], 2)
+    i, j, cosine = nearest(block, table, numbers, centroids, starts, NEIGHBOURS)
+    records = np.empty(2 * len(i), dtype=NEAR)
+    records["i"], records["j"] = np.append(i, j), np.append(j, i)
+    records["cosine"] = np.tile(cosine, 2)
     write_array(shard(work, "half-near", block), records[np.argsort(records["i"], kind="stable")])
 
 
@@ -191,12 +183,3 @@ def write_receipt(block: int, work: Path, sizes: list[int], name: str) -> None:
         positions.append(np.searchsorted(boundary, rows))
     offsets = np.cumsum([len(p) for p in positions])
     write_ragged(work, f"receipt-{name}", block, np.concatenate(positions), offsets)
-
-
-def linked(block: int, work: Path, sizes: list[int], i: Numbers, j: Numbers) -> np.ndarray:
-    """Which pairs of a vertex of a block and another one, by positions, are linked."""
-    low, n = sum(sizes[:block]), sum(sizes)
-    offsets = np.asarray(read_array(shard(work, "links-offsets", block)))
-    own = low + np.repeat(np.arange(sizes[block]), np.diff(offsets))
-    known = own * n + np.asarray(read_array(shard(work, "links", block)))
-    return np.isin(i * n + j, known)

@@ -2,12 +2,13 @@
 
 Centroids come from a sample. The position of a vertex is its place in the order of lists, in which
 similar lists are neighbours; a block is a range of positions that ends at the end of a list.
-Similar vertices therefore share a block, and so do most linked ones. A query is compared exactly
-with the members of the lists whose centroids are nearest to it.
+Similar vertices therefore share a block, and so do most linked ones. The members of a list are
+compared exactly with the members of the lists whose centroids are nearest to its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vhe.data.text import concatenated_ranges
 from vhe.graph.neighbours import largest
 from vhe.scale.shards import Numbers, Sharded, collect, read_array, shard, write_array
 from vhe.scale.words import directions
 
-LISTS = 1.0  # number of lists, in units of √n
-LEAST_LISTS = 16
-PROBES = 24  # lists that a query is compared with
-EXACT_UP_TO = 10_000  # vertices; up to here a query is compared with all lists
+LIST_ROWS = 512  # vertices per list, so that the cost per vertex does not grow with the network
+LEAST_LISTS, MOST_LISTS = 16, 1 << 14
+PROBES = 24  # lists that a list is compared with
+EXACT_UP_TO = 10_000  # vertices; up to here a list is compared with all lists
 SAMPLE_PER_LIST, LARGEST_SAMPLE = 64, 200_000  # texts that the centroids come from
 ITERATIONS = 5  # of k-means
 
@@ -35,7 +37,7 @@ def make_centroids(work: Path, centre: Vectors, part_rows: list[int]) -> None:
     similar: k-means of evenly spaced texts."""
     codes = Sharded(work, "initial", part_rows)
     n = len(codes)
-    count = min(n, max(LEAST_LISTS, round(LISTS * n**0.5)))
+    count = min(n, max(LEAST_LISTS, min(n // LIST_ROWS, MOST_LISTS)))
     size = min(n, max(count, min(SAMPLE_PER_LIST * count, LARGEST_SAMPLE)))
     sample = directions(codes.take(np.linspace(0, n - 1, size).astype(np.int64)), centre)
     table = torch.from_numpy(sample[sample.any(axis=1)])
@@ -121,60 +123,72 @@ def list_sums(block: int, work: Path, table: str, sizes: list[int], starts: Numb
     return int(first), sums
 
 
-def search(
-    queries: Vectors,
-    own: Numbers,
+def nearby(
+    block: int, table: Sharded, numbers: Sharded, centroids: Vectors, starts: Numbers
+) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+    """What the vertices of each list of a block are compared with, list after list.
+
+    Yields the positions of the members of a list, those of the members of the lists that are
+    nearest to it, itself included, by their row numbers, and where the former are among the latter.
+
+    Parameters
+    ----------
+    table : in the order of positions
+    numbers : the row numbers of the positions
+    centroids, starts : of the lists, (L, d) and (L + 1,)
+    """
+    low, high = table.starts[block : block + 2]
+    first, last = np.searchsorted(starts, [low, high]).tolist()
+    exact = len(table) <= EXACT_UP_TO
+    near = np.tile(np.arange(len(centroids)), (last - first if exact else 0, 1))
+    if not exact:
+        cosine = torch.from_numpy(centroids[first:last] @ centroids.T)
+        near = cosine.topk(min(PROBES, len(centroids)), dim=1).indices.numpy()
+    others = order = np.zeros(0, np.int64)
+    for number, lists in enumerate(near, start=first):
+        own = np.arange(starts[number], starts[number + 1])
+        if not len(own):
+            continue
+        if not (exact and len(others)):  # those of all lists are the same
+            others = concatenated_ranges(starts[lists], starts[lists + 1] - starts[lists])
+            others = others[np.argsort(numbers.take(others))]
+            order = np.argsort(others)
+        yield own, others, order[np.searchsorted(others, own, sorter=order)]
+
+
+def nearest(
+    block: int,
     table: Sharded,
     numbers: Sharded,
     centroids: Vectors,
     starts: Numbers,
     neighbours: int,
-) -> tuple[Numbers, Vectors]:
-    """The nearest rows of each query by cosine, itself excluded: positions and cosines, (q, k).
+) -> tuple[Numbers, Numbers, Vectors]:
+    """The nearest rows of the vertices of a block by cosine, zeros and themselves excluded.
 
-    The position is -1 where there are fewer. Of equally near rows (duplicate texts) those of the
-    least row numbers are taken, as `vhe.graph.neighbours` does.
-
-    Parameters
-    ----------
-    queries : (q, d) of unit length
-    own : (q,) their positions
-    table : rows of unit length in the order of positions
-    numbers : their row numbers, ascending in each list
-    centroids, starts : of the lists, (L, d) and (L + 1,)
+    Positions i and j of the pairs, and their cosines, all positive. Of equally near rows (duplicate
+    texts) those of the least row numbers are taken, as `vhe.graph.neighbours` does.
     """
-    lists = len(centroids)
-    probes = lists if len(table) <= EXACT_UP_TO else min(PROBES, lists)
-    unit, places, centre = (torch.from_numpy(np.array(a)) for a in (queries, own, centroids))
-    chosen = torch.cat(
-        [(part @ centre.T).topk(probes, dim=1).indices for part in unit.split(1 << 13)]
-    )
-    visits = chosen.ravel().argsort(stable=True)  # queries by list
-    ends = torch.bincount(chosen.ravel(), minlength=lists).cumsum(0).tolist()
-    best = torch.full((len(unit), neighbours), -2.0)
-    found = torch.full((len(unit), neighbours), -1, dtype=torch.int64)
-    rows = torch.full_like(found, len(table))
-    begin = 0
-    for number, end in enumerate(ends):
-        visitors, begin = visits[begin:end] // probes, end
-        low, high = int(starts[number]), int(starts[number + 1])
-        if not len(visitors) or low == high:
-            continue
-        members = torch.from_numpy(np.array(table.range(low, high)))
-        own_rows = torch.from_numpy(np.array(numbers.range(low, high)))
-        for some in visitors.split(max(1, (1 << 24) // len(members))):
-            cosine = unit[some] @ members.T
-            inside = ((places[some] >= low) & (places[some] < high)).nonzero().squeeze(1)
-            cosine[inside, places[some][inside] - low] = -2
-            value, index = largest(cosine, min(neighbours, len(members)))
-            row, order = torch.cat([rows[some], own_rows[index]], dim=1).sort(dim=1)
-            value = torch.cat([best[some], value], dim=1).gather(1, order)
-            position = torch.cat([found[some], index + low], dim=1).gather(1, order)
-            best[some], index = largest(value, neighbours)
-            found[some], rows[some] = position.gather(1, index), row.gather(1, index)
-    found[best < -1] = -1
-    best, order = best.sort(dim=1, descending=True, stable=True)
-    return found.gather(1, order).numpy(), best.numpy()
+    found: list[tuple[Any, Any, Any]] = []
+    members = torch.zeros(0)
+    known = np.zeros(0, np.int64)
+    for _, others, places in nearby(block, table, numbers, centroids, starts):
+        if others is not known:
+            members, known = torch.from_numpy(table.take(others)), others
+        count = min(neighbours, len(others) - 1)
+        for some in torch.from_numpy(places).split(max(1, (1 << 24) // len(others))):
+            if not count:
+                continue
+            cosine = members[some] @ members.T
+            cosine[torch.arange(len(some)), some] = -2
+            value, index = (best.numpy() for best in largest(cosine, count))
+            query, rank = np.nonzero(value > 0)
+            i = others[some.numpy()[query]]
+            found.append((i, others[index[query, rank]], value[query, rank]))
+    if not found:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    i, j, cosines = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return i, j, cosines
 
 
 def _similar_order(centres: Vectors) -> list[int]:

@@ -29,7 +29,7 @@ from vhe.scale.couplings import system_path
 from vhe.scale.engine import Engine
 from vhe.scale.shards import Numbers, read_array, shard, write_array
 
-TOLERANCE = 1e-4  # relative error of the solution
+TOLERANCE = 1e-3  # largest relative error of the solution
 MOST_ITERATIONS = 300
 BOUND_ITERATIONS = 10
 LEAST_RADIUS = 1e-3
@@ -70,7 +70,7 @@ def iterations_for(radius: float) -> int:
     """Iterations after which the error is below `TOLERANCE`.
 
     >>> iterations_for(0.5), iterations_for(0.9)
-    (8, 22)
+    (6, 17)
     """
     factor = radius / (1 + math.sqrt(1 - radius**2))
     return min(MOST_ITERATIONS, max(2, math.ceil(math.log(TOLERANCE / 2) / math.log(factor))))
@@ -198,12 +198,12 @@ def _step(
     size: float,
 ) -> State:
     """One Chebyshev iteration; inputs are not changed, because Dask may need them again."""
-    direction, solution, residual = state
-    product, diagonal = _coupled(block, direction, boundaries, work, name)
-    residual = residual - diagonal * direction + product
-    solution = solution + direction
-    direction = np.float32(momentum) * direction + np.float32(size) * (residual / diagonal)
-    return direction, solution, residual
+    direction, solution, residual = (torch.from_numpy(array) for array in state)
+    product, scale = _coupled(block, state[0], boundaries, work, name)
+    diagonal = torch.from_numpy(scale)
+    left = torch.from_numpy(product).addcmul_(diagonal, direction, value=-1).add_(residual)
+    following = (momentum * direction).addcdiv_(left, diagonal, value=size)
+    return following.numpy(), (solution + direction).numpy(), left.numpy()
 
 
 def _finish(

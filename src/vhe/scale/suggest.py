@@ -1,8 +1,8 @@
 """The likeliest missing links of each vertex: candidates from the lists, ranked by the posterior.
 
 The lists of the texts serve the embeddings, too: their centroids are the mean embeddings of their
-members. Candidates are the nearest vertices by the cosine of embeddings; the link posterior ranks
-them with everything else it reads.
+members. Candidates are the nearest vertices at each scale; the link posterior ranks them with
+everything else it reads.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from scipy import sparse
 
 from vhe.predict.calibration import sigmoid
 from vhe.predict.link_posterior import LinkPosterior, at_density
 from vhe.predict.pair_features import LINK_STRENGTHS, VertexRows
-from vhe.predict.suggest import NEAREST
+from vhe.predict.suggest import searched_scales
 from vhe.runtime.arrays import unit_rows
-from vhe.scale.couplings import linked
-from vhe.scale.lists import search
+from vhe.scale.lists import nearby
 from vhe.scale.shards import Numbers, Ragged, Sharded, read_array, shard, write_array
 
-QUERIES = 2048  # whose candidates are ranked at a time
+QUERIES = 512  # whose candidates are ranked at a time
+NEAREST, ISOLATED = 24, 8  # candidates per query and scale beside k, and of isolated vertices
 SUGGESTION = np.dtype([("row", "<i8"), ("probability", "<f4")])  # row -1: no more
 
 
@@ -43,36 +44,70 @@ def suggest_block(
     density: float,
 ) -> None:
     """Write the ``k`` likeliest partners of each vertex of a block, by positions."""
-    table = Sharded(work, "unit", sizes)
-    numbers, low = Sharded(work, "rows", sizes), int(table.starts[block])
-    own = np.arange(low, low + sizes[block])
+    table, numbers = Sharded(work, "unit", sizes), Sharded(work, "rows", sizes)
     centroids = np.asarray(read_array(work / "mean-centroids.npy"))
-    count = min(k + NEAREST, len(table) - 1)
+    ends = np.asarray(read_array(shard(work, "links-offsets", block)))
+    links, low = read_array(shard(work, "links", block)), int(table.starts[block])
     result = np.full((sizes[block], k), -1, dtype=SUGGESTION)
     result["probability"] = 0
-    for start in range(0, sizes[block] if count > 0 else 0, 1 << 14):
-        part = own[start : start + (1 << 14)]
-        queries = table.shard(block)[start : start + (1 << 14)]
-        near, _ = search(queries, part, table, numbers, centroids, starts, count)
-        for first in range(0, len(part), QUERIES):
-            some = slice(first, first + QUERIES)
-            query, rank = np.nonzero(near[some] >= 0)
-            i, j = part[some][query], near[some][query, rank]
-            rows, position = np.unique(np.concatenate([i, j]), return_inverse=True)
-            vertices = _vertex_rows(work, sizes, rows, posterior, vocabulary)
-            score = np.full(near[some].shape, -np.inf)
-            score[query, rank] = np.where(
-                linked(block, work, sizes, i, j),
-                -np.inf,
-                posterior.log_odds(vertices, position[: len(i)], position[len(i) :]),
+    scales: dict[str, Any] = {}
+    known = np.zeros(0, np.int64)
+    for own, others, places in nearby(block, table, numbers, centroids, starts):
+        if others is not known:
+            scales, known = _scales(work, sizes, others, searched_scales(posterior)), others
+            isolated = np.flatnonzero(Sharded(work, "degree", sizes).take(others) == 0)
+        for start in range(0, len(own), QUERIES):
+            part = slice(start, start + QUERIES)
+            local = own[part] - low
+            targets = np.sort(others[_candidates(scales, places[part], isolated, k)])
+            score = posterior.log_odds_matrix(
+                _vertex_rows(work, sizes, own[part], posterior, vocabulary),
+                _vertex_rows(work, sizes, targets, posterior, vocabulary),
             )
-            best = np.argsort(-score, axis=1, kind="stable")[:, :k]
-            score = np.take_along_axis(score, best, axis=1)
-            chosen = np.take_along_axis(near[some], best, axis=1)
-            target = result[start + first : start + first + len(best), : best.shape[1]]
-            target["row"] = np.where(np.isfinite(score), chosen, -1)
-            target["probability"] = at_density(sigmoid(score), density)
+            linked = links[ends[local[0]] : ends[local[-1] + 1]]
+            query = np.repeat(np.arange(len(local)), np.diff(ends[local[0] : local[-1] + 2]))
+            query, linked = np.append(query, np.arange(len(local))), np.append(linked, own[part])
+            column = np.searchsorted(targets, linked).clip(max=len(targets) - 1)
+            there = targets[column] == linked
+            score[query[there], column[there]] = -np.inf
+            count = min(k, len(targets))
+            best = torch.from_numpy(score).topk(count, dim=1)
+            value, row = best.values.numpy(), targets[best.indices.numpy()]
+            chosen = result[local, :count]
+            chosen["row"] = np.where(np.isfinite(value), row, -1)
+            chosen["probability"] = at_density(sigmoid(value), density)
+            result[local, :count] = chosen
     write_array(shard(work, "suggestions", block), result)
+
+
+def _scales(work: Path, sizes: list[int], positions: Numbers, names: list[str]) -> dict[str, Any]:
+    """The unit vectors of some vertices at each scale."""
+    return {
+        name: torch.from_numpy(
+            Sharded(work, "unit", sizes).take(positions)
+            if name == "embedding"
+            else unit_rows(Sharded(work, f"mean-{name}", sizes).take(positions)).astype(np.float32)
+        )
+        for name in names
+    }
+
+
+def _candidates(scales: dict[str, Any], places: Numbers, isolated: Numbers, k: int) -> Numbers:
+    """Which of some vertices are among the nearest of the queries at a scale, by their places.
+
+    All queries are ranked with the candidates of each of them. Pairs with an isolated vertex have
+    weights of their own in the link posterior, so the nearest of them are candidates, too.
+    """
+    chosen = np.zeros(len(scales["embedding"]), dtype=bool)
+    for name, unit in scales.items():
+        cosine = unit[torch.from_numpy(places)] @ unit.T
+        nearest = cosine.topk(min(k + NEAREST, len(unit)), dim=1).indices
+        chosen[nearest.numpy().ravel()] = True
+        if name == "embedding" and len(isolated):
+            some = cosine[:, torch.from_numpy(isolated)]
+            nearest = some.topk(min(ISOLATED, len(isolated)), dim=1).indices
+            chosen[isolated[nearest.numpy().ravel()]] = True
+    return np.flatnonzero(chosen)
 
 
 def _vertex_rows(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vhe.errors import VHEError
+from vhe.runtime.arrays import blocks
 
 DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}  # of arrays
 
@@ -18,7 +19,8 @@ DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}  # of arrays
 def array_file(arrays: Mapping[str, NDArray[Any]]) -> Callable[[Path], None]:
     """Return a function that writes arrays as safetensors; the same ones give the same bytes.
 
-    The arrays are written from where they are: a model is saved without a second copy in memory.
+    The arrays are written from where they are, block by block: a model is saved without a second
+    copy in memory.
     """
     types = {np.dtype(code): name for name, code in DTYPES.items()}
     # by size of a number first, so that each array is aligned in the file
@@ -39,8 +41,8 @@ def array_file(arrays: Mapping[str, NDArray[Any]]) -> Callable[[Path], None]:
         with path.open("wb") as file:
             file.write(len(text).to_bytes(8, "little") + text)
             for name in names:
-                if arrays[name].size:
-                    file.write(np.ascontiguousarray(arrays[name]).data.cast("B"))
+                for _, part in blocks(np.ascontiguousarray(arrays[name]).reshape(-1)):
+                    file.write(part.data.cast("B"))
 
     return write
 

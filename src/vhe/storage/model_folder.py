@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ VERTICES, EDGES = "vertices.parquet", "edges.parquet"
 LARGE = 1 << 25  # bytes of all tables beyond which a question reads only what it needs
 LARGE_TABLE = 1 << 24  # bytes of a table whose values are then checked when they are used
 ROW_GROUP = 1 << 13  # rows of a Parquet file that are read at a time
+Columns = dict[str, tuple[Any, Callable[[Any], Any]]]  # values, and how they are stored
 CONFIGS: dict[str, type[VHEConfig] | type[PairVHEConfig]] = {
     "graph": VHEConfig,
     "pair": PairVHEConfig,
@@ -86,14 +88,14 @@ def write_model(folder: Path, saved: SavedModel) -> None:
         schema.check_tables(saved.model, saved.arrays, words, dimensions)
     except ValueError as error:
         raise VHEError(f"{folder}: this model cannot be saved: {error}") from None
-    # an unpaired surrogate cannot be written as UTF-8, and is not part of any word
-    texts = [text.encode(errors="replace").decode() for text in network.texts]
-    vertices = {"id": _keys(network.ids), "text": texts}
+    vertices: Columns = {"id": (network.ids, _keys), "text": (network.texts, _texts)}
     if network.labels is not None:
-        vertices["label"] = _keys(network.labels)
-    edges: dict[str, Any] = {"source": network.edges[:, 0], "target": network.edges[:, 1]}
+        vertices["label"] = network.labels, _keys
+    edges: Columns = {
+        name: (network.edges[:, end], np.asarray) for end, name in enumerate(("source", "target"))
+    }
     if network.edge_weights is not None:
-        edges["weight"] = network.edge_weights
+        edges["weight"] = network.edge_weights, np.asarray
     write_folder(
         folder,
         {
@@ -228,14 +230,28 @@ def _key(text: str) -> Any:
     return decode_key(json.loads(text))
 
 
-def _parquet(columns: dict[str, Any]) -> Content:
-    """Return a function that writes a Parquet file."""
+def _texts(values: Sequence[str]) -> list[str]:
+    # an unpaired surrogate cannot be written as UTF-8, and is not part of any word
+    return [text.encode(errors="replace").decode() for text in values]
+
+
+def _parquet(columns: Columns) -> Content:
+    """Return a function that writes a Parquet file, some rows at a time."""
+    rows = len(next(iter(columns.values()))[0])
 
     def write(path: Path) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        pq.write_table(pa.table(columns), path, compression="zstd", row_group_size=ROW_GROUP)
+        step = 8 * ROW_GROUP
+        tables = (
+            pa.table({k: f(values[start : start + step]) for k, (values, f) in columns.items()})
+            for start in range(0, max(rows, 1), step)
+        )
+        first = next(tables)
+        with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+            for table in chain([first], tables):
+                writer.write_table(table, row_group_size=ROW_GROUP)
 
     return write
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vhe.runtime.arrays import blocks
 from vhe.runtime.checks import is_integer
 from vhe.runtime.messages import shortened, shown
 
@@ -284,7 +285,9 @@ def _check_table(
         raise SchemaError(f"weights.safetensors: {name} has the type {table.dtype}")
     if not table.size or not values:
         return
-    smallest, largest = table.min(), table.max()  # both are NaN if any value is
+    # NaN if any value is
+    limits = [(part.min(), part.max()) for _, part in blocks(table.reshape(-1))]
+    smallest, largest = np.min(limits), np.max(limits)
     if not (np.isfinite(largest) and low <= smallest and largest <= high):
         raise SchemaError(
             f"weights.safetensors: {name} has values that are not finite or out of range"

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from vhe.runtime.arrays import release
 from vhe.runtime.sparse import csr_tensor, sparse_product
-from vhe.runtime.tables import new_table, release
+from vhe.runtime.tables import new_table
 from vhe.text.lsa import CENTRE_SHARE, EMPTY_CENTRE, TEXTS_AT_ONCE, damped_counts
 
 if TYPE_CHECKING:
