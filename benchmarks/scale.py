@@ -43,7 +43,7 @@ def recall(work: Path, count: int, k: int = 10) -> float:
     """
     from vhe.predict.link_posterior import LinkPosterior
     from vhe.scale.shards import Sharded, read_array, shard
-    from vhe.scale.suggest import _vertex_rows
+    from vhe.scale.suggest import _Tables
 
     def result(phase: str) -> Any:
         return json.loads((work / f"{phase}.json").read_text())["result"]
@@ -51,12 +51,12 @@ def recall(work: Path, count: int, k: int = 10) -> float:
     sizes, posterior = result("lists"), LinkPosterior(**result("words")["link_posterior"])
     words, starts = result("vocabulary"), np.append(0, np.cumsum(sizes))
     sample = np.random.default_rng(0).choice(starts[-1], count, replace=False)
-    queries = _vertex_rows(work, sizes, sample, posterior, words)
+    read = _Tables(work, sizes, posterior, words)
+    queries = read(sample)
     best: list[Any] = [[] for _ in sample]
     for start in range(0, starts[-1], 20_000):
         targets = np.arange(start, min(start + 20_000, starts[-1]))
-        rows = _vertex_rows(work, sizes, targets, posterior, words)
-        scores = posterior.log_odds_matrix(queries, rows)
+        scores = posterior.log_odds_matrix(queries, read(targets))
         for own, score, vertex in zip(best, scores, sample, strict=True):
             block = int(np.searchsorted(starts, vertex, side="right")) - 1
             ends = read_array(shard(work, "links-offsets", block))[vertex - starts[block] :][:2]

@@ -3,9 +3,9 @@
     python benchmarks/scale_agreement.py [--networks cora,hepth,seealso] [--store results/scale]
 
 Both fit the training links of a split (clean, 55 %, seed 0) with the same settings, the engine by
-two worker processes. Words are the same if the engine's sample is the whole network; with
-``sample`` half of the vertices, its whole pipeline is compared. AUC is that of the cosine of the
-embeddings on the held-out links.
+two worker processes, once in other parts and blocks. Its sample is the whole network, as for all
+networks of up to 20,000 vertices; ``half`` is its AUC with words from half of the vertices. AUC is
+that of the cosine of the embeddings on the held-out links.
 """
 
 from __future__ import annotations

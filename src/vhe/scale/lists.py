@@ -23,7 +23,7 @@ from vhe.scale.words import directions
 
 LIST_ROWS = 512  # vertices per list, so that the cost per vertex does not grow with the network
 LEAST_LISTS, MOST_LISTS = 16, 1 << 14
-PROBES = 24  # lists that a list is compared with
+PROBES = 16  # lists that a list is compared with
 EXACT_UP_TO = 10_000  # vertices; up to here a list is compared with all lists
 SAMPLE_PER_LIST, LARGEST_SAMPLE = 64, 200_000  # texts that the centroids come from
 ITERATIONS = 5  # of k-means
@@ -124,7 +124,12 @@ def list_sums(block: int, work: Path, table: str, sizes: list[int], starts: Numb
 
 
 def nearby(
-    block: int, table: Sharded, numbers: Sharded, centroids: Vectors, starts: Numbers
+    block: int,
+    table: Sharded,
+    numbers: Sharded,
+    centroids: Vectors,
+    starts: Numbers,
+    probes: int | None = None,
 ) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
     """What the vertices of each list of a block are compared with, list after list.
 
@@ -136,6 +141,7 @@ def nearby(
     table : in the order of positions
     numbers : the row numbers of the positions
     centroids, starts : of the lists, (L, d) and (L + 1,)
+    probes : number of the nearest lists (default: `PROBES`)
     """
     low, high = table.starts[block : block + 2]
     first, last = np.searchsorted(starts, [low, high]).tolist()
@@ -143,7 +149,7 @@ def nearby(
     near = np.tile(np.arange(len(centroids)), (last - first if exact else 0, 1))
     if not exact:
         cosine = torch.from_numpy(centroids[first:last] @ centroids.T)
-        near = cosine.topk(min(PROBES, len(centroids)), dim=1).indices.numpy()
+        near = cosine.topk(min(probes or PROBES, len(centroids)), dim=1).indices.numpy()
     others = order = np.zeros(0, np.int64)
     for number, lists in enumerate(near, start=first):
         own = np.arange(starts[number], starts[number + 1])

@@ -69,13 +69,17 @@ class Sharded:
 
     def __init__(self, folder: Path, table: str, sizes: Sequence[int]) -> None:
         self.folder, self.table = folder, table
+        self._opened: dict[int, NDArray[Any]] = {}
         self.starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     def shard(self, number: int) -> NDArray[Any]:
-        return np.asarray(read_array(shard(self.folder, self.table, number)))
+        if number not in self._opened:
+            path = shard(self.folder, self.table, number)
+            self._opened[number] = np.asarray(read_array(path))
+        return self._opened[number]
 
     def take(self, rows: Numbers) -> NDArray[Any]:
         """Some rows, in the given order."""

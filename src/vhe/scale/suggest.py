@@ -1,8 +1,7 @@
 """The likeliest missing links of each vertex: candidates from the lists, ranked by the posterior.
 
 The lists of the texts serve the embeddings, too: their centroids are the mean embeddings of their
-members. Candidates are the nearest vertices at each scale; the link posterior ranks them with
-everything else it reads.
+members. Candidates are ranked by the link posterior.
 """
 
 from __future__ import annotations
@@ -13,17 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
+from torch import Tensor
 
 from vhe.predict.calibration import sigmoid
 from vhe.predict.link_posterior import LinkPosterior, at_density
-from vhe.predict.pair_features import LINK_STRENGTHS, VertexRows
-from vhe.predict.suggest import searched_scales
+from vhe.predict.pair_features import KNEE, LINK_STRENGTHS, VertexRows
 from vhe.runtime.arrays import unit_rows
 from vhe.scale.lists import nearby
 from vhe.scale.shards import Numbers, Ragged, Sharded, read_array, shard, write_array
 
 QUERIES = 512  # whose candidates are ranked at a time
-NEAREST, ISOLATED = 24, 8  # candidates per query and scale beside k, and of isolated vertices
+LISTS = 12  # nearest lists that candidates come from
+FURTHER = 24  # candidates per query, beside the number of suggestions
 SUGGESTION = np.dtype([("row", "<i8"), ("probability", "<f4")])  # row -1: no more
 
 
@@ -50,20 +50,17 @@ def suggest_block(
     links, low = read_array(shard(work, "links", block)), int(table.starts[block])
     result = np.full((sizes[block], k), -1, dtype=SUGGESTION)
     result["probability"] = 0
-    scales: dict[str, Any] = {}
+    read = _Tables(work, sizes, posterior, vocabulary)
+    rows: VertexRows | None = None
     known = np.zeros(0, np.int64)
-    for own, others, places in nearby(block, table, numbers, centroids, starts):
-        if others is not known:
-            scales, known = _scales(work, sizes, others, searched_scales(posterior)), others
-            isolated = np.flatnonzero(Sharded(work, "degree", sizes).take(others) == 0)
+    for own, others, places in nearby(block, table, numbers, centroids, starts, LISTS):
+        if rows is None or others is not known:
+            rows, known = read(others, words=False), others
         for start in range(0, len(own), QUERIES):
             part = slice(start, start + QUERIES)
             local = own[part] - low
-            targets = np.sort(others[_candidates(scales, places[part], isolated, k)])
-            score = posterior.log_odds_matrix(
-                _vertex_rows(work, sizes, own[part], posterior, vocabulary),
-                _vertex_rows(work, sizes, targets, posterior, vocabulary),
-            )
+            targets = np.sort(others[_candidates(posterior, rows, places[part], k)])
+            score = posterior.log_odds_matrix(read(own[part]), read(targets))
             linked = links[ends[local[0]] : ends[local[-1] + 1]]
             query = np.repeat(np.arange(len(local)), np.diff(ends[local[0] : local[-1] + 2]))
             query, linked = np.append(query, np.arange(len(local))), np.append(linked, own[part])
@@ -80,56 +77,70 @@ def suggest_block(
     write_array(shard(work, "suggestions", block), result)
 
 
-def _scales(work: Path, sizes: list[int], positions: Numbers, names: list[str]) -> dict[str, Any]:
-    """The unit vectors of some vertices at each scale."""
-    return {
-        name: torch.from_numpy(
-            Sharded(work, "unit", sizes).take(positions)
-            if name == "embedding"
-            else unit_rows(Sharded(work, f"mean-{name}", sizes).take(positions)).astype(np.float32)
-        )
-        for name in names
-    }
+def _candidates(posterior: LinkPosterior, rows: VertexRows, places: Numbers, k: int) -> Numbers:
+    """Which of some vertices are likely partners of the queries, by their places.
 
-
-def _candidates(scales: dict[str, Any], places: Numbers, isolated: Numbers, k: int) -> Numbers:
-    """Which of some vertices are among the nearest of the queries at a scale, by their places.
-
-    All queries are ranked with the candidates of each of them. Pairs with an isolated vertex have
-    weights of their own in the link posterior, so the nearest of them are candidates, too.
+    They are the likeliest without their words; all queries are then ranked with the candidates of
+    each of them, by everything.
     """
-    chosen = np.zeros(len(scales["embedding"]), dtype=bool)
-    for name, unit in scales.items():
-        cosine = unit[torch.from_numpy(places)] @ unit.T
-        nearest = cosine.topk(min(k + NEAREST, len(unit)), dim=1).indices
+    chosen = np.zeros(len(rows), dtype=bool)
+    scales = {name: torch.from_numpy(unit) for name, unit in rows.scales.items()}
+    log_degree, alone = (torch.from_numpy(a) for a in (np.log1p(rows.degree), rows.degree == 0))
+    for isolated in (False, True):  # queries
+        queries = torch.from_numpy(places[alone.numpy()[places] == isolated])
+        if not len(queries):
+            continue
+        # pairs with an isolated vertex have weights of their own
+        other = posterior.isolated_weights or posterior.weights
+        offset = posterior.isolated_offset if posterior.isolated_weights else posterior.offset
+        mixed = torch.ones_like(alone) if isolated else alone
+
+        def weight(name: str, own: Tensor = mixed, other: dict[str, float] = other) -> Tensor:
+            values = posterior.weights.get(name, 0.0), other.get(name, 0.0)
+            return torch.where(own, values[1], values[0]).float()
+
+        total = torch.where(mixed, offset + weight("isolated"), posterior.offset).float()
+        total = total + weight("degree") * log_degree.float()
+        score = log_degree[queries].float()[:, None] * weight("degree") + total
+        for name, unit in scales.items():
+            value = (unit[queries] @ unit.T).div_(KNEE)
+            # asinh, several times as fast as torch's
+            value = value.square().add_(1).sqrt_().add_(value).log_()
+            score += value.mul_(weight(name))
+        nearest = score.topk(min(k + FURTHER, len(rows)), dim=1).indices
         chosen[nearest.numpy().ravel()] = True
-        if name == "embedding" and len(isolated):
-            some = cosine[:, torch.from_numpy(isolated)]
-            nearest = some.topk(min(ISOLATED, len(isolated)), dim=1).indices
-            chosen[isolated[nearest.numpy().ravel()]] = True
     return np.flatnonzero(chosen)
 
 
-def _vertex_rows(
-    work: Path, sizes: list[int], positions: Numbers, posterior: LinkPosterior, vocabulary: int
-) -> VertexRows:
-    names = [name for name in ("embedding", *LINK_STRENGTHS) if name in posterior.names]
-    scales = {
-        name: unit_rows(Sharded(work, f"mean-{name}", sizes).take(positions)).astype(np.float32)
-        for name in names
-    }
-    words: Any = sparse.csr_array((len(positions), vocabulary), dtype=np.float32)
-    if "words" in posterior.names:
-        values, offsets = Ragged(work, "tfidf", sizes).take_ragged(positions)
-        columns, _ = Ragged(work, "tfidf-words", sizes).take_ragged(positions)
-        words = sparse.csr_array((values, columns, offsets), shape=words.shape)
-    nothing: Any = sparse.csr_array((len(positions), 1), dtype=np.float32)
-    return VertexRows(
-        scales=scales,
-        words=words,
-        degree=Sharded(work, "degree", sizes).take(positions),
-        structure=np.zeros((len(positions), 0), np.float32),
-        signs=np.zeros(0, np.float32),
-        adjacency=nothing,
-        neighbour_weight=np.ones(1, np.float32),
-    )
+class _Tables:
+    """The rows of vertices, given by their positions."""
+
+    def __init__(
+        self, work: Path, sizes: list[int], posterior: LinkPosterior, vocabulary: int
+    ) -> None:
+        self._vocabulary, self._has_words = vocabulary, "words" in posterior.names
+        names = [n for n in ("embedding", *LINK_STRENGTHS) if posterior.weights.get(n, 0) != 0]
+        names = names or ["embedding"]
+        self._scales = {name: Sharded(work, f"mean-{name}", sizes) for name in names}
+        self._degree = Sharded(work, "degree", sizes)
+        self._values, self._words = (Ragged(work, name, sizes) for name in ("tfidf", "tfidf-words"))
+
+    def __call__(self, positions: Numbers, words: bool = True) -> VertexRows:
+        rows: Any = sparse.csr_array((len(positions), self._vocabulary), dtype=np.float32)
+        if words and self._has_words:
+            values, offsets = self._values.take_ragged(positions)
+            columns, _ = self._words.take_ragged(positions)
+            rows = sparse.csr_array((values, columns, offsets), shape=rows.shape)
+        nothing: Any = sparse.csr_array((len(positions), 1), dtype=np.float32)
+        return VertexRows(
+            scales={
+                name: unit_rows(table.take(positions)).astype(np.float32)
+                for name, table in self._scales.items()
+            },
+            words=rows,
+            degree=self._degree.take(positions),
+            structure=np.zeros((len(positions), 0), np.float32),
+            signs=np.zeros(0, np.float32),
+            adjacency=nothing,
+            neighbour_weight=np.ones(1, np.float32),
+        )
