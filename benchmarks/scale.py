@@ -36,6 +36,11 @@ def cpu_seconds() -> float:
     return time.process_time()
 
 
+def halo_rows(work: Path) -> int:
+    """The rows that the blocks receive from each other in an iteration of the solver."""
+    return sum(len(np.load(path)["halo"]) for path in (work / "system-embedding").iterdir())
+
+
 def recall(work: Path, count: int, k: int = 10) -> float:
     """Share of the exactly ``k`` likeliest partners of some vertices that are suggested.
 
@@ -89,6 +94,7 @@ def main() -> None:
     out = arguments.keep or folder / "model"
     phases: list[dict[str, Any]] = []
     shares: list[float] = []
+    halo: list[float] = []
     try:
         vertices, edges = write_network(arguments.vertices, arguments.data or folder)
         with (
@@ -119,6 +125,8 @@ def main() -> None:
                 }
                 phases.append(found)
                 print(f"| {' | '.join(map(str, found.values()))} |", flush=True)
+                if name == "system of embedding":
+                    halo.append(halo_rows(out / "work") / arguments.vertices)
                 if name == "suggestions" and arguments.recall:
                     shares.append(recall(out / "work", arguments.recall))
                     print(f"recall of the 10 likeliest: {shares[0]:.3f}", flush=True)
@@ -140,6 +148,7 @@ def main() -> None:
             "cpu_seconds": round(sum(phase["cpu_seconds"] for phase in phases), 1),
             "peak_mb": max(phase["peak_mb"] for phase in phases),
             "recall": shares[0] if shares else None,
+            "halo_rows_per_vertex": round(halo[0], 4),
             "phases": phases,
         }
         print(f"| all | {found['seconds']} | {found['cpu_seconds']} | {found['peak_mb']} |")

@@ -4,8 +4,9 @@
         [--data FOLDER] [--keep FOLDER] [--store results/scale]
 
 Each size runs `vhe fit` in its own process on a synthetic network in Parquet files (88 words per
-text, 2.3 edges per vertex); ``--keep`` saves the models in a folder. CPU seconds (user and system)
-hold on a busy machine, too. Memory is the largest resident size (Linux).
+text, 2.3 edges per vertex), or on a dataset such as debian; ``--keep`` saves the models in a
+folder. CPU seconds (user and system) hold on a busy machine, too. Memory is the largest resident
+size (Linux).
 """
 
 from __future__ import annotations
@@ -69,9 +70,7 @@ def _write(n: int, paths: tuple[Path, Path]) -> None:
         path.rename(final)
 
 
-def measure(
-    files: tuple[Path, Path], options: list[str], out: Path | None, connection: Any
-) -> None:
+def measure(source: list[str], options: list[str], out: Path | None, connection: Any) -> None:
     """Run `vhe fit` and send the figures of its phases."""
     from vhe.runtime import progress
 
@@ -98,10 +97,8 @@ def measure(
     from vhe.cli import main
 
     with tempfile.TemporaryDirectory() as folder:
-        vertices, edges = map(str, files)
         model = str(out or f"{folder}/model")
-        command = ["fit", "--vertices", vertices, "--edges", edges, "--out", model]
-        status = main([*command, "--seed", "0", *options])
+        status = main(["fit", *source, "--out", model, "--seed", "0", *options])
     record("between")
     usage = resource.getrusage(resource.RUSAGE_SELF)
     connection.send(
@@ -143,20 +140,24 @@ def main() -> None:
     data.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     try:
-        for n in map(int, arguments.vertices.split(",")):
+        for name in arguments.vertices.split(","):
             options = ["--threads", str(arguments.threads)]
             if arguments.max_memory:
                 options += ["--max-memory", arguments.max_memory]
             receiving, sending = context.Pipe(duplex=False)
-            files = write_network(n, data)
-            out = arguments.keep and arguments.keep / f"{n}-model"
-            process = context.Process(target=measure, args=(files, options, out, sending))
+            source = [name]
+            if name.isdigit():
+                files = write_network(int(name), data)
+                source = ["--vertices", str(files[0]), "--edges", str(files[1])]
+            out = arguments.keep and arguments.keep / f"{name}-model"
+            process = context.Process(target=measure, args=(source, options, out, sending))
             process.start()
             sending.close()
             try:
-                found = {"vertices": n, "options": options, **receiving.recv()}
+                size = int(name) if name.isdigit() else name
+                found = {"vertices": size, "options": options, **receiving.recv()}
             except EOFError:
-                raise SystemExit(f"{n} vertices: the fit failed") from None
+                raise SystemExit(f"{name}: the fit failed") from None
             process.join()
             _print(found)
             if arguments.store:
@@ -168,7 +169,8 @@ def main() -> None:
 
 def _print(found: dict[str, Any]) -> None:
     total = f"{found['cpu_seconds']} CPU s, {found['peak_gb']:.2f} GB"
-    print(f"{found['vertices']:,} vertices, {' '.join(found['options'])}: {total}")
+    total += f", {found['wall_seconds']} s"
+    print(f"{found['vertices']} vertices, {' '.join(found['options'])}: {total}")
     for phase in found["phases"]:
         print(f"  {phase['phase']:24} {phase['cpu_seconds']:8.1f} s {phase['peak_gb']:7.2f} GB")
     sys.stdout.flush()
@@ -180,7 +182,7 @@ def _store(path: Path, found: dict[str, Any]) -> None:
     runs = json.loads(path.read_text()) if path.exists() else []
     same = ("vertices", "options")
     runs = [run for run in runs if any(run[key] != found[key] for key in same)]
-    runs = sorted([*runs, found], key=lambda run: (run["options"], run["vertices"]))
+    runs = sorted([*runs, found], key=lambda run: (run["options"], str(run["vertices"])))
     path.write_text(json.dumps(runs, indent=1) + "\n")
 
 

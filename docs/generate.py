@@ -1,5 +1,6 @@
 """Write the generated parts of the documentation: README's results table, docs/speed.md,
-docs/compare-with-paper.md, docs/temporal.md, docs/baselines.md and docs/settings.md.
+docs/compare-with-paper.md, docs/temporal.md, docs/baselines.md, docs/settings.md and the tables
+of docs/scaling.md.
 
     .venv/bin/python docs/generate.py
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import runpy
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
@@ -401,17 +403,6 @@ def _written(value: Any) -> str:
     return written or '""'
 
 
-def sizes() -> str:
-    """CPU seconds and memory of `vhe fit` by network size, as benchmarks/sizes.py stored them."""
-    runs = json.loads((ROOT / "results" / "scale" / "machine.json").read_text(encoding="utf-8"))
-    lines = ["| vertices | options | CPU seconds | peak memory, GB |", "|---|---|---|---|"]
-    for run in runs:
-        options = " ".join(run["options"])
-        figures = f"{run['cpu_seconds']:.0f} | {run['peak_gb']:.2f}"
-        lines.append(f"| {run['vertices']:,} | `{options}` | {figures} |")
-    return "\n".join(lines) + "\n"
-
-
 def write() -> None:
     results = list(read_results(ROOT / "results"))
     readme = ROOT / "README.md"
@@ -429,7 +420,8 @@ def write() -> None:
     (ROOT / "docs" / "settings.md").write_text(settings(), encoding="utf-8")
     scaling = ROOT / "docs" / "scaling.md"
     text = scaling.read_text(encoding="utf-8")
-    scaling.write_text(BLOCK.sub(lambda m: m[1] + sizes() + m[2], text), encoding="utf-8")
+    filled = runpy.run_path(str(ROOT / "docs" / "scale_tables.py"))["filled"]
+    scaling.write_text(filled(text), encoding="utf-8")
 
 
 if __name__ == "__main__":
