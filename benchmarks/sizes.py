@@ -160,6 +160,8 @@ def main() -> None:
                 raise SystemExit(f"{name}: the fit failed") from None
             process.join()
             _print(found)
+            if found["status"]:
+                raise SystemExit(f"{name}: the fit failed")
             if arguments.store:
                 _store(arguments.store / "machine.json", found)
     finally:

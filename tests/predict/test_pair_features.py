@@ -267,3 +267,18 @@ def test_rows_of_some_vertices(rows: VertexRows) -> None:
     np.testing.assert_array_equal(some.adjacency.toarray(), rows.adjacency.toarray()[chosen])
     for name in some.scales:
         np.testing.assert_array_equal(some.scales[name], rows.scales[name][chosen])
+
+
+def test_structure_factors_of_large_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    links = np.unique(np.sort(rng.integers(400, size=(1500, 2)), axis=1), axis=0)
+    links = links[links[:, 0] != links[:, 1]]
+
+    def approximation() -> np.ndarray:
+        factors, signs = structure_factors(links, 400, seed=0)
+        return (factors * signs) @ factors.T
+
+    exact = pair_features.adjacency_matrix(links, 400).toarray()
+    usual = np.linalg.norm(approximation() - exact)
+    monkeypatch.setattr("vhe.predict.pair_features.IN_PLACE", 0)
+    assert np.linalg.norm(approximation() - exact) == pytest.approx(usual, rel=0.03)

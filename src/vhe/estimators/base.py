@@ -207,7 +207,8 @@ class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn ha
             raise VHEError("resume needs the checkpoint folder of the training to be resumed")
         folder = None if checkpoint is None else Path(checkpoint)
         with self._processes(), using_threads(self.threads), contextlib.ExitStack() as stack:
-            retain_memory()
+            if getattr(self, "max_memory", None) is None:
+                retain_memory()
             seed = process_group.broadcast(self._draw_seed(folder if resume else None))
             prepared = self._prepare(
                 network, seed, validation_links, folder, checkpoint_minutes, resume

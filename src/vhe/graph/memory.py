@@ -54,14 +54,14 @@ def phase_memory(size: Size, columns: int = COLUMNS) -> dict[str, int]:
     neighbours = 40 * NEIGHBOURS * n + 4 * 4 * size.dimensions * 32 * n**0.5 + (1 << 28)
     couplings = 70 * pairs
     solver = 4 * n * (2 * min(columns, size.dimensions) + 4 * SOLVER_COLUMNS * size.threads)
-    structure = 74 * n * 16
+    structure = 74 * n * 10
     extra = {
         "vocabulary": 1 << 28,
         "word vectors": rows + 24 * size.vocabulary * size.dimensions,
         "text codes": TEXTS_AT_ONCE * (24 * size.words + 12 * size.dimensions),
         "text neighbours": neighbours,
         "posterior": couplings + solver,
-        "structure": couplings + structure,
+        "structure": 40 * pairs + structure,  # the couplings without what assembles them
     }
     return {name: int(base + more) for name, more in extra.items()}
 

@@ -24,6 +24,7 @@ from vhe.graph.model import TextNeighbours
 from vhe.graph.posterior import TRAINING_ITERATIONS
 from vhe.graph.prior import GraphPrior, Links
 from vhe.graph.validation import win_rates
+from vhe.runtime.arrays import release
 
 LINK_STRENGTHS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)  # the default first
 TEXT_KNN_WEIGHTS = (2.0, 0.0, 1.0, 4.0)
@@ -206,6 +207,8 @@ def _fold(
             region, codes
         )
         right = posterior.precision * own + inflow
+        if codes.device.type == "cpu":
+            release(codes.numpy())
         return rates(posterior.solve(right, TRAINING_ITERATIONS)[chosen])
 
     return of_a_region

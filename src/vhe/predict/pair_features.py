@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vhe.runtime.arrays import unit_rows
+from vhe.runtime.arrays import blocks, unit_rows
 
 KNEE = 0.15
 GROUPS = {  # as the setting `link_features` names them
@@ -33,6 +33,7 @@ GROUPS = {  # as the setting `link_features` names them
     "structure": ("structure", "neighbours"),
 }
 STRUCTURE_DIM = 64
+IN_PLACE = 100_000  # vertices beyond which memory decides how the eigenvectors are found
 OVERSAMPLING = 10  # further dimensions of the randomised eigendecomposition
 LINK_STRENGTHS = {"weak links": 0.25, "strong links": 8.0}
 
@@ -167,12 +168,33 @@ def structure_factors(links: Links, n: int, seed: int) -> tuple[Rows, Rows]:
     # not a singular value decomposition: eigenvalues λ and -λ, as every bipartite network has them,
     # are the same singular value
     size = min(rank + OVERSAMPLING, n)
-    basis = randomized_range_finder(scaled, size=size, n_iter=2, random_state=seed)
+    if n > IN_PLACE:
+        basis = _range_in_place(scaled, size, seed)
+    else:
+        basis = randomized_range_finder(scaled, size=size, n_iter=2, random_state=seed)
     values, vectors = np.linalg.eigh(basis.T @ (scaled @ basis))
     largest = np.argsort(-np.abs(values), kind="stable")[:rank]
     values, vectors = values[largest], basis @ vectors[:, largest]
     factors = root[:, None] * vectors * np.sqrt(np.abs(values))
     return factors.astype(np.float32), np.sign(values).astype(np.float32)
+
+
+def _range_in_place(matrix: sparse.csr_array, size: int, seed: int) -> Rows:
+    """An orthonormal basis (n, size) of about the range of a matrix, with two tables in memory.
+
+    As scikit-learn's `randomized_range_finder`, which needs four.
+    """
+    basis = np.random.default_rng(seed).standard_normal((matrix.shape[1], size), dtype=np.float32)
+    for _ in range(5):  # two power iterations, as there
+        basis = matrix @ basis
+        for _ in range(2):  # rounding of the first leaves them nearly orthogonal
+            gram = sum(np.asarray(part.T @ part, np.float64) for _, part in blocks(basis))
+            values, vectors = np.linalg.eigh(gram)
+            scale = 1 / np.sqrt(np.maximum(values, 1e-7 * values[-1]))
+            transform = (vectors * scale).astype(np.float32)
+            for start, part in blocks(basis):
+                basis[start : start + len(part)] = part @ transform
+    return basis
 
 
 def fold_in(adjacency: sparse.csr_array, structure: Rows, signs: Rows) -> Rows:
