@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from vhe.data.attributes import Vectors
 from vhe.errors import VHEError
-from vhe.runtime.arrays import unit_rows
+from vhe.runtime.arrays import release, unit_rows
 from vhe.runtime.checks import is_integer
 from vhe.runtime.files import cache_folder
 from vhe.runtime.messages import shown
-from vhe.runtime.tables import new_table, release
+from vhe.runtime.tables import new_table
 from vhe.text.encoder_identity import PROBE, PROBE_VALUES, EncoderIdentity
 from vhe.text.sentence_model import SentenceModel
 from vhe.text.vector_cache import VectorCache, text_digests

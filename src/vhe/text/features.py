@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from vhe.data.attributes import Vectors, checked_vectors
 from vhe.errors import VHEError
+from vhe.runtime.arrays import release
 from vhe.runtime.messages import counted
-from vhe.runtime.tables import release
 
 BLOCK = 16_384  # rows that are converted to float64 at a time
 SHOWN_COLUMNS = 10

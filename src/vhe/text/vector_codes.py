@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from vhe.data.attributes import Vectors
 from vhe.errors import VHEError
-from vhe.runtime.arrays import unit_rows
-from vhe.runtime.tables import new_table, release
+from vhe.runtime.arrays import release, unit_rows
+from vhe.runtime.tables import new_table
 from vhe.text.features import BLOCK, Standardisation
 
 
