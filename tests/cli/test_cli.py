@@ -430,6 +430,7 @@ def test_heavy_commands_limit_their_threads(
 
     monkeypatch.setattr(f"vhe.cli.{command}.read_model", read, raising=False)
     monkeypatch.setattr(f"vhe.cli.{command}.read_network", read, raising=False)
+    monkeypatch.setattr("vhe.web.loading.load", read)  # of map and report
     out = {"suggest": (), "evaluate": (), "embed": ("--out", "e.npy"), "add": ("--out", "m2")}
     options = out.get(command, ("--out", "x.html"))
     target = ("link", "seealso") if command == "evaluate" else (model,)

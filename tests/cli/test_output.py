@@ -108,7 +108,7 @@ def test_warnings_of_the_logger_are_notes_printed_once(capsys: pytest.CaptureFix
 
 
 def test_the_library_logs_instead_of_printing() -> None:
-    """Except for progress that is shown, and for a process that answers on standard output."""
+    """Except for progress, the address of `explore`, and a process that answers on its output."""
     pattern = re.compile(r"(?<![\w.])print\(|warnings\.warn\(|sys\.std(out|err)\b")
     files = (ROOT / "src/vhe").rglob("*.py")
     found = {
@@ -117,6 +117,7 @@ def test_the_library_logs_instead_of_printing() -> None:
     assert {name for name in found if not name.startswith("cli/")} == {
         "runtime/progress.py",
         "web/background.py",
+        "web/notebook.py",
     }
 
 
