@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import importlib.util
 import io
+import logging
 import os
 import re
 import runpy
@@ -209,8 +210,20 @@ def same_output(printed: str, expected: str) -> bool:
     return all(abs(float(a) - float(b)) <= TOLERANCE * max(1, abs(float(b))) for a, b in pairs)
 
 
+@pytest.fixture
+def logging_restored() -> Iterator[None]:
+    """A program of a page may configure logging; later tests have it as it was."""
+    loggers = [logging.getLogger(), logging.getLogger("vhe")]
+    before = [(logger.level, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("logging_restored")
 def test_a_page_runs_as_printed(
     page: Path, page_folder: Path, stand_in: Callable[[Path, str], None]
 ) -> None:
