@@ -21,8 +21,8 @@ RESULTS = [
 
 def test_the_summary_names_each_cell_in_which_vhe_does_not_lead() -> None:
     text = "\n".join(summary(RESULTS))
-    assert "highest AUC in 1 of 2 columns of link prediction among 5 methods" in text
-    assert "not in Cora 15 % `clean` (GCN, common neighbours 93.0, VHE 90.0)" in text
+    assert "highest AUC in 1 of 2 columns (not in Cora 15 % `clean`" in text
+    assert "(GCN, common neighbours 93.0, VHE 90.0)) of link prediction among 5 methods" in text
     assert "prior, in 1 of 1 columns" in text
     assert "reached in 1 of 1 columns (Cora 15 % `lines`)" in text  # 94.4 is printed
     assert "| VHE | 96.0 / – / – | 90.0 / – / – |" in text
@@ -36,6 +36,18 @@ def test_a_column_in_which_the_pair_model_leads_is_named() -> None:
     text = "\n".join(summary([link("vhe", 0.9), link("pair-vhe", 0.91), link("tadw", 0.8)]))
     assert "highest AUC in 0 of 1 columns" in text
     assert "not in Cora 15 % `lines` (PairVHE 91.0, VHE 90.0)" in text
+
+
+def test_columns_of_other_tasks_are_named_too() -> None:
+    labels = {"task": "classify", "ratio": None, "protocol": None}
+    more = [
+        link("vhe", 0, accuracy=0.8, labelled=0.1, **labels),
+        link("tadw", 0, accuracy=0.9, labelled=0.1, **labels),
+        link("vhe", 0.8, task="unseen"),
+    ]
+    first = summary([*RESULTS, *more])[0]
+    assert "; classification: 0 of 1 columns (not in Cora 10 % (TADW 90.0, VHE 80.0));" in first
+    assert first.endswith("; unseen vertices: 1 of 1 columns.")
 
 
 def test_a_note_has_seeds_commits_and_command() -> None:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from vhe.evaluation.experiment import percent
-from vhe.evaluation.summary import Figure, group
+from vhe.evaluation.experiment import Task, percent
+from vhe.evaluation.summary import Figure
 from vhe.paper.grid import PROTOCOLS
 from vhe.paper.published import published
-from vhe.paper.tables import Result, dataset_name, display, in_order
+from vhe.paper.tables import Result, column, dataset_name, display, in_order
 from vhe.runtime.messages import counted
 
 SHARES = (0.15, 0.55, 0.95)
@@ -38,15 +38,9 @@ def provenance_note(
 
 def summary(results: Sequence[Result]) -> list[str]:
     """Return five sentences and one table of link prediction."""
-    aucs = _link_figures(results)
-    cells = sorted({cell for cell, method in aucs if method == "vhe"})
+    aucs = _figures(results, "link")
+    cells = _cells(aucs)
     rivals = {cell: _rival(aucs, cell) for cell in cells}
-    beaten = [c for c in cells if not rivals[c] or aucs[c, "vhe"].mean >= aucs[c, rivals[c]].mean]
-    lost = [
-        f"{_name(c)} ({display(rivals[c])} {_one(aucs[c, rivals[c]])}, VHE {_one(aucs[c, 'vhe'])})"
-        for c in cells
-        if c not in beaten
-    ]
     pairs = [c for c in cells if (c, "pair-vhe") in aucs and (c, "pwa") in aucs]
     above = sum(aucs[c, "pair-vhe"].mean > aucs[c, "pwa"].mean for c in pairs)
     printed = {
@@ -56,10 +50,18 @@ def summary(results: Sequence[Result]) -> list[str]:
     }
     reached = [c for c in printed if aucs[c, "vhe"].mean >= printed[c].mean]
     methods = {method for _, method in aucs}
-    first = f"1. `VHE` has the highest AUC in {len(beaten)} of {len(cells)} columns of link "
-    first += f"prediction among {len(methods)} methods ([tables](link.md))"
+    others: tuple[tuple[Task, str, str], ...] = (
+        ("classify", "accuracy", "classification"),
+        ("unseen", "auc", "unseen vertices"),
+    )
+    also = [
+        f"{name}: {_leads(found)}"
+        for task, measure, name in others
+        if (found := _figures(results, task, measure))
+    ]
     return [
-        first + (f"; not in {'; '.join(lost)}." if lost else "."),
+        f"1. `VHE` has the highest AUC in {_leads(aucs)} of link prediction among {len(methods)} "
+        "methods ([tables](link.md))" + "".join(f"; {each}" for each in also) + ".",
         f"2. `PairVHE`, the paper's model, is above PWA, the paper's model without the homophilic "
         f"prior, in {above} of {len(pairs)} columns.",
         f"3. The paper's printed row is reached in {len(reached)} of {len(printed)} columns"
@@ -76,14 +78,32 @@ def summary(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def _link_figures(results: Sequence[Result]) -> dict[tuple[Cell, str], Figure]:
-    """Return the AUC of link prediction by cell and method."""
-    keys = ("dataset", "protocol", "ratio", "method")
-    groups = group([r for r in results if r["task"] == "link"], keys)
-    return {
-        ((dataset, protocol, ratio), method): Figure.of([float(r["auc"]) for r in same])
-        for (dataset, protocol, ratio, method), same in groups.items()
-    }
+def _figures(
+    results: Sequence[Result], task: Task, measure: str = "auc"
+) -> dict[tuple[Cell, str], Figure]:
+    """Return a measure of a task by cell and method."""
+    values: dict[tuple[Cell, str], list[float]] = {}
+    for result in results:
+        if result["task"] == task:
+            cell = result["dataset"], result.get("protocol") or "", column(task, result)
+            values.setdefault((cell, result["method"]), []).append(float(result[measure]))
+    return {key: Figure.of(same) for key, same in values.items()}
+
+
+def _cells(figures: dict[tuple[Cell, str], Figure]) -> list[Cell]:
+    return sorted({cell for cell, method in figures if method == "vhe"})
+
+
+def _leads(figures: dict[tuple[Cell, str], Figure]) -> str:
+    """Return in how many columns VHE is first, and those in which it is not, with the best."""
+    cells, lost = _cells(figures), []
+    for cell in cells:
+        ours, rival = figures[cell, "vhe"], _rival(figures, cell)
+        if rival and figures[cell, rival].mean > ours.mean:
+            best = f"{display(rival)} {_one(figures[cell, rival])}"
+            lost.append(f"{_name(cell)} ({best}, VHE {_one(ours)})")
+    count = f"{len(cells) - len(lost)} of {len(cells)} columns"
+    return f"{count} (not in {'; '.join(lost)})" if lost else count
 
 
 def _rival(aucs: dict[tuple[Cell, str], Figure], cell: Cell) -> str:
@@ -121,7 +141,8 @@ def _table(aucs: dict[tuple[Cell, str], Figure], rivals: dict[Cell, str]) -> lis
 
 
 def _name(cell: Cell) -> str:
-    return f"{dataset_name(cell[0])} {percent(cell[2])} % `{cell[1]}`"
+    protocol = f" `{cell[1]}`" if cell[1] else ""
+    return f"{dataset_name(cell[0])} {percent(cell[2])} %{protocol}"
 
 
 def _one(figure: Any) -> str:
