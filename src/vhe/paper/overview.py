@@ -49,7 +49,8 @@ def summary(results: Sequence[Result]) -> list[str]:
         if c[1] == "lines" and (figure := published("link", c[0], "vhe", c[2]))
     }
     reached = [c for c in printed if aucs[c, "vhe"].mean >= printed[c].mean]
-    methods = {method for _, method in aucs}
+    counts = sorted(Counter(cell for cell, _ in aucs if cell in cells).values())
+    among = "–".join(dict.fromkeys(f"{count}" for count in (counts[:1] + counts[-1:])))
     others: tuple[tuple[Task, str, str], ...] = (
         ("classify", "accuracy", "classification"),
         ("unseen", "auc", "unseen vertices"),
@@ -60,8 +61,8 @@ def summary(results: Sequence[Result]) -> list[str]:
         if (found := _figures(results, task, measure))
     ]
     return [
-        f"1. `VHE` has the highest AUC in {_leads(aucs)} of link prediction among {len(methods)} "
-        "methods ([tables](link.md))" + "".join(f"; {each}" for each in also) + ".",
+        f"1. `VHE` has the highest AUC in {_leads(aucs)} of link prediction among {among} "
+        "methods measured there ([tables](link.md))" + "".join(f"; {each}" for each in also) + ".",
         f"2. `PairVHE`, the paper's model, is above PWA, the paper's model without the homophilic "
         f"prior, in {above} of {len(pairs)} columns.",
         f"3. The paper's printed row is reached in {len(reached)} of {len(printed)} columns"
