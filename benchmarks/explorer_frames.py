@@ -1,6 +1,6 @@
 """Frame times of the map in chromium, with all links shown.
 
-    .venv/bin/python benchmarks/explorer_frames.py [--vertices 60000] [--links 300000]
+    .venv/bin/python benchmarks/explorer_frames.py [--vertices 60000] [--links 300000] [--out FILE]
 
 writes a page with a made-up network of communities, shows all links, and drags the map by a few
 pixels per frame at several zoom levels. It prints the median and the 95th percentile of the time
@@ -11,6 +11,8 @@ frame takes to draw. Needs Playwright and chromium.
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import shutil
 import tempfile
 from pathlib import Path
@@ -65,20 +67,21 @@ def made_up_network(n: int, m: int) -> tuple[TextNetwork, np.ndarray]:
     return TextNetwork([f"v{i}" for i in range(n)], [""] * n, links, labels), coordinates
 
 
-def measure(page: Any, zoom: int) -> str:
+def measure(page: Any, zoom: int, links: bool) -> dict[str, float | bool]:
+    """Median and 95th percentile in milliseconds."""
+    page.evaluate(f"map.showEdges({str(links).lower()})")
     found = page.evaluate(DRAG, [zoom, FRAMES])
     between, drawing = (np.percentile(found[name], [50, 95]) for name in ("between", "drawing"))
-    return (
-        f"zoom {zoom:>2}: {between[0]:.1f} ms between frames (95 %: {between[1]:.1f}), "
-        f"{drawing[0]:.1f} ms to draw one (95 %: {drawing[1]:.1f}), "
-        f"all links {found['rest']:.0f} ms after the last movement"
-    )
+    row = {"between": between[0], "between_95": between[1]}
+    row |= {"drawing": drawing[0], "drawing_95": drawing[1], "rest": found["rest"]}
+    return {"links": links, "zoom": zoom} | {name: round(value, 1) for name, value in row.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--vertices", type=int, default=60_000)
     parser.add_argument("--links", type=int, default=300_000)
+    parser.add_argument("--out", type=Path, help="JSON file for the figures")
     parser.add_argument("--screenshot", type=Path, help="PNG of the last view")
     given = parser.parse_args()
     from playwright.sync_api import sync_playwright
@@ -101,14 +104,16 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 860})
         page.goto(path.as_uri())
         print(f"{len(network):,} vertices, {len(network.links):,} links")
-        for shown in (False, True):
-            page.evaluate(f"map.showEdges({str(shown).lower()})")
-            print("all links" if shown else "without links")
-            for zoom in ZOOMS:
-                print(measure(page, zoom))
+        rows = []
+        for links, zoom in itertools.product((False, True), ZOOMS):
+            rows.append(measure(page, zoom, links))
+            print(rows[-1], flush=True)
         if given.screenshot:
             page.screenshot(path=given.screenshot)
         browser.close()
+    if given.out:
+        size = {"vertices": len(network), "links": len(network.links)}
+        given.out.write_text(json.dumps(size | {"frames": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

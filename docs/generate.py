@@ -403,6 +403,39 @@ def _written(value: Any) -> str:
     return written or '""'
 
 
+def server() -> str:
+    """Figures of `vhe bench serve --json`, of benchmarks/explorer_frames.py and of the kills."""
+    folder, lines = ROOT / "results" / "serve", ["| quantity | |", "|---|---|"]
+    if (folder / "bench.json").exists():
+        for name, value in json.loads((folder / "bench.json").read_text())["serve"].items():
+            lines.append(
+                f"| {name} | {value:,.0f} |" if value >= 100 else f"| {name} | {value:.3g} |"
+            )
+    kills = ROOT / "results" / "reliability" / "killed_while_writing.json"
+    if kills.exists():
+        found = json.loads(kills.read_text())
+        lines.append(f"| `kill -9` of the server while clients write | {found['kills']} |")
+        for name in ("acknowledged", "lost", "unreadable"):
+            what = {"unreadable": "unreadable states"}.get(name, f"{name} writes")
+            lines.append(f"| kills: {what} | {found[name]:,} |")
+    if (folder / "frames.json").exists():
+        found = json.loads((folder / "frames.json").read_text())
+        lines += [
+            "",
+            f"Frame times of the map in milliseconds, median (95th percentile), {found['vertices']:,} vertices, {found['links']:,} links:",
+            "",
+        ]
+        lines += ["| links | zoom | between frames | to draw one |", "|---|---|---|---|"]
+        for row in found["frames"]:
+            times = [
+                f"{row[name]:.0f} ({row[name + '_95']:.0f})" for name in ("between", "drawing")
+            ]
+            lines.append(
+                f"| {'all' if row['links'] else 'none'} | {row['zoom']} | {' | '.join(times)} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
 def write() -> None:
     results = list(read_results(ROOT / "results"))
     readme = ROOT / "README.md"
@@ -422,6 +455,9 @@ def write() -> None:
     text = scaling.read_text(encoding="utf-8")
     filled = runpy.run_path(str(ROOT / "docs" / "scale_tables.py"))["filled"]
     scaling.write_text(filled(text), encoding="utf-8")
+    page = ROOT / "docs" / "serve.md"
+    text, block = page.read_text(encoding="utf-8"), server()
+    page.write_text(BLOCK.sub(lambda m: m[1] + block + m[2], text), encoding="utf-8")
 
 
 if __name__ == "__main__":

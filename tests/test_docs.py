@@ -187,9 +187,8 @@ def check_command(words: list[str], run: bool) -> None:
     elif program == "curl":
         check_route(next(word for word in rest if word.startswith("http")))
     else:
-        assert program in {"ls", "dask-ssh", "embedding-atlas", "torchrun", "pre-commit"}, (
-            f"unexpected program {program}"
-        )
+        others = {"ls", "podman", "dask-ssh", "embedding-atlas", "torchrun", "pre-commit"}
+        assert program in others, f"unexpected program {program}"
 
 
 def check_route(address: str) -> None:
