@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 from cyclopts.types import PositiveInt
@@ -24,6 +25,9 @@ def bench(
     /,
     *,
     datasets: Annotated[str, Help("networks, such as cora,hepth")] = "seealso",
+    model: Annotated[
+        Path | None, Help("startup: model folder (default: fitted to 4,500 synthetic texts)")
+    ] = None,
     rounds: Annotated[PositiveInt, Help("interleaved runs; reports the median")] = 5,
     threads: Threads = None,
     json: Json = False,
@@ -34,7 +38,7 @@ def bench(
     serve use the graph model, fit both models, all others the pair model.
 
     startup: suggest, score, explain and embed from a cold start, relative to
-    python -c "import numpy". fit: both models with the native kernels and with
+    python -c "import numpy", and their memory. fit: both models with the native kernels and with
     torch alone. alignment: training pairs per second relative to a straightforward
     implementation padded to 300 words. step: a training step relative to matrix
     products, and the share of data loading. scale: a training pair among 63,000
@@ -50,7 +54,7 @@ def bench(
             for network in datasets.split(",") if benchmark in PER_DATASET else ("",):
                 title = f"{benchmark} {network}".strip()
                 print_status(f"measuring {title}")
-                results[title] = _measure(benchmark, network, rounds)
+                results[title] = _measure(benchmark, network, rounds, model)
     if json:
         print_json(results)
         return
@@ -59,13 +63,13 @@ def bench(
         print_table(rows, (title, ""))
 
 
-def _measure(benchmark: str, network: str, rounds: int) -> dict[str, float]:
+def _measure(benchmark: str, network: str, rounds: int, model: Path | None) -> dict[str, float]:
     from vhe.bench import alignment, multiprocess, scale, serve, startup
     from vhe.bench.fit import fit
     from vhe.data.datasets import load
 
     if benchmark == "startup":
-        return startup.startup(rounds)
+        return startup.startup(rounds, model)
     if benchmark == "scale":
         return scale.scale(rounds)
     if benchmark == "embedding":
