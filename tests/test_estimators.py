@@ -1385,3 +1385,19 @@ def test_every_group_of_features_changes_the_result(
     np.testing.assert_array_equal(with_group.embedding_, without.embedding_)
     difference = with_group.score_indices(i, j) - without.score_indices(i, j)
     assert np.abs(difference).max() > 1e-4
+
+
+def test_an_embedding_of_a_text_that_is_not_finite_is_refused(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights of a changed model folder can be in range and still overflow together."""
+    found = model._embed_new(model._encode(["t0w1"]), np.zeros((0, 2), np.int64), None)
+    found.variance[:] = np.inf
+    monkeypatch.setattr(model, "_embed_new", lambda *arguments: found)
+    for use in (
+        lambda: model.embed_texts(["t0w1"]),
+        lambda: model.score_texts(["t0w1"]),
+        lambda: model.add_vertices({"new": "t0w1"}),
+    ):
+        with pytest.raises(VHEError, match="damaged"):
+            use()

@@ -133,7 +133,7 @@ class FittedModel(Predictor):
         )
         corpus = self._encode(list(texts.values()), aligned(vectors, list(texts)))
         links = grown.links[(grown.links >= len(network)).any(axis=1)]
-        found = self._embed_new(corpus, links, method)
+        found = self._finite_embedding(corpus, links, method)
         scales = self._new_scales(corpus, links, found.mean)
         factors, signs = self._structure
         added = self._new_rows(corpus, links, scales).structure

@@ -19,6 +19,7 @@ from vhe.predict.candidates import DUPLICATE, likely_links, text_cosines
 from vhe.predict.explain import Explanation, Side
 from vhe.predict.link_posterior import LinkPosterior, at_density
 from vhe.predict.pair_features import KNEE, VertexRows
+from vhe.predict.scan import DAMAGED
 from vhe.predict.suggest import EXACT_UP_TO, nearest, partners
 from vhe.runtime.checks import is_integer
 from vhe.text.vertex_vectors import VectorSource
@@ -392,11 +393,20 @@ class Predictor:
             (k, columns) for a model that was fitted on given vectors
         """
         corpus, links = self._encode(texts, vectors), self._text_links(texts, edges)
-        found = self._embed_new(corpus, links, method)
+        found = self._finite_embedding(corpus, links, method)
         return found.mean, standard_deviation(found)
 
+    def _finite_embedding(
+        self, texts: Corpus, links: NDArray[np.int64], method: InductiveMethod | None = None
+    ) -> Inductive:
+        """As `_embed_new`; what a damaged model folder makes of a text may be too large."""
+        found = self._embed_new(texts, links, method)
+        if not (np.isfinite(found.mean).all() and np.isfinite(standard_deviation(found)).all()):
+            raise VHEError(DAMAGED)
+        return found
+
     def _text_rows(self, texts: Corpus, links: NDArray[np.int64]) -> VertexRows:
-        mean = self._embed_new(texts, links, None).mean
+        mean = self._finite_embedding(texts, links).mean
         return self._new_rows(texts, links, self._new_scales(texts, links, mean))
 
     def _text_links(
