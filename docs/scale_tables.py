@@ -46,11 +46,18 @@ def engine() -> str:
     ]
     for run in _read("engine.json"):
         recall = "–" if run["recall"] is None else f"{run['recall']:.3f}"
-        lines.append(
-            f"| {run['vertices']:,} | {run['workers']} | {run['memory_limit']} | "
-            f"{run['cpu_seconds']:.0f} | {run['peak_mb'] / 1000:.2f} | {recall} |"
-        )
+        lines.append(f"{_engine_row(run)} | {recall} |")
+    for run in _read("engine-stopped.json"):
+        phases = f"stopped after {len(run['phases'])} phases ({run['stopped_after']})"
+        lines.append(f"{_engine_row(run)} | {phases} |")
     return _joined(lines)
+
+
+def _engine_row(run: dict[str, Any]) -> str:
+    return (
+        f"| {run['vertices']:,} | {run['workers']} | {run['memory_limit']} | "
+        f"{run['cpu_seconds']:.0f} | {run['peak_mb'] / 1000:.2f}"
+    )
 
 
 def agreement() -> str:
@@ -81,7 +88,7 @@ def cost_model() -> str:
     runs = [run for run in _read("engine.json") if run["workers"] == 2]
     runs.sort(key=lambda run: run["vertices"])
     if len(runs) < 3:
-        return "Not measured at enough sizes.\n\n"
+        return "Not measured at enough sizes yet.\n"
     *known, largest = runs
     phases = [phase["phase"] for phase in largest["phases"]]
     models = {name: _fitted(name, known) for name in phases}
