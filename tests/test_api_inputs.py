@@ -39,6 +39,13 @@ def test_pair_models_embed_one_id_in_contexts(fitted_pair: PairVHE) -> None:
     np.testing.assert_array_equal(one, all_of_them[3])
 
 
+def test_a_name_without_its_folder_suggests_the_page() -> None:
+    network = TextNetwork(["notes/Red fox", "animals/hare/index", "x"], ["a", "b", "c"], [[0, 1]])
+    for name, page in (("red fox", "notes/Red fox"), ("hare", "animals/hare/index")):
+        with pytest.raises(VHEError, match=f"did you mean '{page}'"):
+            network.index(name)
+
+
 def test_a_tuple_may_be_an_id(hasty: Callable[..., VHE], network: TextNetwork) -> None:
     ids = [("vertex", k) for k in range(len(network))]
     model = hasty().fit(TextNetwork(ids, network.texts, network.edges))

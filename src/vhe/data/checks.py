@@ -25,7 +25,8 @@ def unknown_id(vertex_id: object, ids: Sequence[Hashable]) -> str:
     if isinstance(vertex_id, str) and len(vertex_id) <= MAX_ID_LENGTH:
         end = f"/{vertex_id}".casefold()  # the name of a page without its folder
         candidates = (i for i in ids if isinstance(i, str) and len(i) <= MAX_ID_LENGTH)
-        near = next((i for i in ids if isinstance(i, str) and i.casefold().endswith(end)), None)
+        pages = ((i, i.casefold().removesuffix("/index")) for i in ids if isinstance(i, str))
+        near = next((i for i, page in pages if page.endswith(end)), None)
         near = near or similar(vertex_id, islice(candidates, MAX_IDS), cutoff=0.8)
         if near:
             return f"{name} (did you mean {near!r}?)"
