@@ -64,6 +64,10 @@ Seconds and peak memory of a command in a process of its own, which opens the mo
 
 {startup}
 
+## The link posterior
+
+{fit_time}
+
 ## Native kernels
 
 The posterior of `VHE` and the alignment of `PairVHE` take most of the training time. C kernels for both are built with the package where a C compiler is installed; the instruction set (baseline, AVX2 or AVX-512) is chosen when they run, and `vhe doctor` prints which. Both are at least twice as fast as the same operations in torch ([the log](log.md)). Without them, or with `VHE_NATIVE=0`, torch computes the same values up to the rounding of 32-bit floats. On a GPU, torch is always used.
@@ -305,6 +309,17 @@ def speed(results: Iterable[dict[str, Any]]) -> str:
         heads=" | ".join(map(dataset_name, DATASETS)),
         rules="---|" * len(DATASETS),
         rows="\n".join(rows),
+        fit_time=fit_time(),
+    )
+
+
+def fit_time() -> str:
+    """What the link posterior adds to a fit, as benchmarks/fit_time.py stored it."""
+    stored = json.loads((ROOT / "results" / "speed" / "fit-time-cora.json").read_text())
+    return (
+        f"On Cora (55 % of the links, one thread) a fit takes {stored['ratio']:.2f} times the CPU "
+        "seconds of a fit without the link posterior (`link_features` empty), by interleaved runs "
+        "of `python benchmarks/fit_time.py`."
     )
 
 

@@ -76,12 +76,13 @@ def networks_page(results: Path) -> list[str]:
         if not cells:
             continue
         degree = 2 * network["links"] / network["vertices"]
-        seeds = {row["seed"] for row in network["scores"]}
+        seeds = sorted({row["seed"] for row in network["scores"]})
+        span = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
         size = f"{network['vertices']:,} vertices, {degree:.1f} links per vertex"
         size = "100 to 300 vertices each" if name.startswith("small-") else size
         commit = str(network["origin"]["git"])[:10]
         lines += [f"## {NETWORKS[name]}", ""]
-        lines += [f"{size}; seeds {min(seeds)} to {max(seeds)}; commit {commit}.", ""]
+        lines += [f"{size}; {span}; commit {commit}.", ""]
         lines += [*_compared(cells, means), ""]
     return [*lines, "## Ablation", "", ABLATION, "", *_ablation(_read(results / "ablation"))]
 
