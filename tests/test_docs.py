@@ -342,7 +342,10 @@ def test_the_figures_of_encoders_are_those_of_the_results() -> None:
     page = (ROOT / "docs/encoders.md").read_text(encoding="utf-8")
     current = benchmark["with_tables"](page, ROOT / "results" / "encoders")
     assert "words and MiniLM" in current
-    assert page == current, "run .venv/bin/python benchmarks/encoders.py --table"
+    number = re.compile(r"\d+\.\d")
+    assert number.sub("", page) == number.sub("", current), "benchmarks/encoders.py --table"
+    shown, measured = ([float(n) for n in number.findall(text)] for text in (page, current))
+    assert shown == pytest.approx(measured, abs=0.3)  # the results may be measured again
 
 
 def test_the_settings_page_is_current() -> None:
