@@ -211,6 +211,22 @@ def test_every_view_has_an_address(page: Any, site: Any, browser: Any) -> None:
     assert page.evaluate("explorer.map.place") == place
 
 
+@pytest.mark.parametrize("width", [1280, 800, 390])
+def test_both_ends_of_a_pair_are_in_view(
+    browser: Any, site: Any, explorer: Explorer, width: int
+) -> None:
+    y = explorer.coordinates[:, 1]
+    distance = np.abs(y[:, None] - y) / np.ptp(y)
+    i, j = np.unravel_index(np.argmin(np.abs(distance - 0.6)), distance.shape)
+    outside = f"""[{i}, {j}].filter((k) => {{
+        const [x, y] = explorer.map.screen(k);
+        return x < 0 || y < 0 || x > explorer.map.w || y > explorer.map.h;
+    }}).length"""
+    with explorer_page(browser, site, f"#id=v{i}&with=v{j}", width=width) as page:
+        page.wait_for_selector("#pair article")
+        until(page, f"{outside} === 0")
+
+
 def test_an_address_that_is_wrong(page: Any, site: Any) -> None:
     page.goto(site.url + "#id=v3&with=nobody")
     heading(page, "v3")

@@ -27,11 +27,12 @@ class MapView {
     const untouched = this.fitScale === undefined || this.scale === this.fitScale;
     this.fitScale = Math.max(1e-9, Math.min((this.w - 56) / this.width, (this.h - 56) / this.height));
     if (untouched) this.fit();
+    else if (!this.byUser) this.reframe?.(); // what was brought into view stays in view
     return true;
   }
 
   fit() {
-    this.animation = null;
+    this.animation = this.reframe = null;
     this.scale = this.fitScale;
     this.cx = this.width / 2;
     this.cy = this.height / 2;
@@ -103,6 +104,7 @@ class MapView {
 
   // Bring a point and most of the vertices in `near` into view, immediately or animated.
   frame(x, y, near, smoothly) {
+    this.reframe = () => this.frame(x, y, near, false);
     const apart = near.map((j) => Math.max(Math.abs(this.x[j] - x) / this.w, Math.abs(this.y[j] - y) / this.h)).sort((a, b) => a - b);
     const most = apart.length ? apart[Math.floor(0.75 * (apart.length - 1))] : 0;
     this.glide(x, y, clamp(0.36 / Math.max(1e-9, most), this.fitScale * 1.8, this.fitScale * (apart.length ? 30 : 7)), smoothly);
@@ -110,6 +112,7 @@ class MapView {
 
   // Bring all of some vertices into view.
   frameAll(numbers, smoothly) {
+    this.reframe = () => this.frameAll(numbers, false);
     const [[left, right], [top, bottom]] = [this.x, this.y].map((values) => numbers.reduce(
       ([low, high], i) => [Math.min(low, values[i]), Math.max(high, values[i])], [Infinity, -Infinity]));
     const most = clamp(Math.sqrt(this.x.length) / 2, 6, 40); // so that vertices between them remain in view
