@@ -32,10 +32,7 @@ def machine() -> str:
     lines.append(f"| {old['vertices']} | first edition | {old['cpu']} | {old['gb']} |")
     for run in _read("machine.json"):
         options, size = " ".join(run["options"]), _number(run["vertices"])
-        wall = f" ({run['wall_seconds']:.0f} s wall)" if size == "debian" else ""
-        lines.append(
-            f"| {size} | `{options}` | {run['cpu_seconds']:.0f}{wall} | {run['peak_gb']:.2f} |"
-        )
+        lines.append(f"| {size} | `{options}` | {run['cpu_seconds']:.0f} | {run['peak_gb']:.2f} |")
     return _joined(lines)
 
 
