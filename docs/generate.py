@@ -137,7 +137,7 @@ All methods have one contract (`fit`, `score`, `embedding_`), the same splits an
 
 {sentences}
 """
-GNN = "Two layers (Kipf & Welling, ICLR 2017) on LSA features, links of a batch masked while they are predicted, early stopping on validation links. Settings were searched on validation links of both datasets (seeds 0 and 1, `benchmarks/tune_gnn.py`, about 25 trials in all; the log has them), a shorter search than that of `VHE`."
+GNN = "Two layers (Kipf & Welling, ICLR 2017) on LSA features, links of a batch masked while they are predicted, early stopping on validation links. Settings were searched on validation links in some 20 trials, most of them on HepTh ([the log](log.md) has them): a much shorter search than that of `VHE`."
 CREDIBLE = {
     "pair-vhe": "The paper's model with a training recipe that works: LSA word vectors, means that start at the text codes, a target without gradient, a fast rate for the structure table, pairs of near texts. The homophilic prior is what brings linked vertices together (`vhe reproduce lambda`).",
     "pair-vhe-paper": "The paper's model to the letter, trained for 2,000 steps or 20 epochs, whichever is longer, whatever validation says; the paper states no length. The first steps of training bring all codes close to one direction (the log).",
