@@ -25,7 +25,7 @@ RESULTS = ROOT / "results" / "reliability"
 LONG = bool(os.environ.get("VHE_TORTURE"))
 # programs that tests run in separate processes, and modules that these import
 collect_ignore = ["attacks.py", "forked.py", "fuzz.py", "hard.py", "kill.py", "report.py"]
-collect_ignore += ["kill_server.py", "structure.py"]
+collect_ignore += ["kill_server.py", "memory.py", "structure.py"]
 
 # parts of the long form, and what is done in each; the short form is one part
 PARTS = {

@@ -82,46 +82,28 @@ def outcome(command: list[str], limit: int) -> str:
     return f"exit status {done.returncode}: {done.stderr[-500:]}"
 
 
+def test_limits_of_new_processes(network: TextNetwork, tmp_path: Path) -> None:
+    """Far too little, and what the libraries need at least."""
+    files = tmp_path / "vertices.csv", tmp_path / "edges.csv"
+    write_tables(*files, network)
+    fit = ["fit", "--vertices", str(files[0]), "--edges", str(files[1]), "--seed", "1"]
+    fit += ["--set", "max_steps=2", "--out", str(tmp_path / "model")]
+    assert outcome(fit, 400_000_000) == "one sentence"
+    assert outcome(fit, LEAST_ADDRESS_SPACE) in ("success", "one sentence", "killed")
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_memory_sweep(
-    network: TextNetwork,
+    run_program: Callable[..., dict[str, Any]],
     times: Callable[[int, int], int],
     figures: dict[str, Any],
     tmp_path: Path,
 ) -> None:
-    """The limit grows from far too little to enough; the network of the long form is larger."""
-    limits = [400_000_000, LEAST_ADDRESS_SPACE] if times(0, 1) == 0 else sweep()
-    if times(0, 1):
-        n = 20_000
-        texts = [" ".join(f"w{(i * k) % 9973}" for k in range(1, 60)) for i in range(n)]
-        network = TextNetwork(range(n), texts, [(i, (i * 7 + 1) % n) for i in range(n)])
-    files = tmp_path / "vertices.csv", tmp_path / "edges.csv"
-    write_tables(*files, network)
-    fit = ["fit", "--vertices", str(files[0]), "--edges", str(files[1]), "--seed", "1"]
-    fit += ["--overwrite", "--set", "max_steps=2", "--out"]
-    found: dict[str, int] = {}
-    problems = []
-    for limit in limits:
-        result = outcome([*fit, str(tmp_path / "model")], limit)
-        found[result[:12]] = found.get(result[:12], 0) + 1
-        if result not in ("success", "one sentence", "killed"):
-            problems.append(f"{limit / 1e9:.2f} GB: {result}")
-    figures |= {
-        "limits": len(limits),
-        "least_gb": round(min(limits) / 1e9, 2),
-        "most_gb": round(max(limits) / 1e9, 2),
-        "succeeded": found.get("success", 0),
-        "sentences": found.get("one sentence", 0),
-        "killed": found.get("killed", 0),
-        "problems": problems,
-    }
-    assert problems == []
-    assert found.get("one sentence", 0) > 0
-
-
-def sweep() -> list[int]:
-    """Forty limits: five below what the libraries need, the others in steps of 50 MB above it."""
-    low = [LEAST_ADDRESS_SPACE * k // 6 for k in range(1, 6)]
-    return low + [LEAST_ADDRESS_SPACE + k * 50_000_000 for k in range(35)]
+    """Limits grow from too little to enough, for forks that have imported the libraries."""
+    figures |= run_program("memory.py", tmp_path, times(2, 20), times(60, 1000))
+    assert figures["problems"] == []
+    assert figures["succeeded"] > 0
+    assert times(1, figures["sentences"]) > 0
 
 
 def test_the_limit_is_named(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
