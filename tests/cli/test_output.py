@@ -108,13 +108,14 @@ def test_warnings_of_the_logger_are_notes_printed_once(capsys: pytest.CaptureFix
 
 
 def test_the_library_logs_instead_of_printing() -> None:
-    """Except for progress, the address of `explore`, and a process that answers on its output."""
+    """Except for progress, the address of `explore`, and processes that answer on their output."""
     pattern = re.compile(r"(?<![\w.])print\(|warnings\.warn\(|sys\.std(out|err)\b")
     files = (ROOT / "src/vhe").rglob("*.py")
     found = {
         p.relative_to(ROOT / "src/vhe").as_posix() for p in files if pattern.search(p.read_text())
     }
     assert {name for name in found if not name.startswith("cli/")} == {
+        "bench/startup.py",
         "runtime/progress.py",
         "web/background.py",
         "web/notebook.py",
