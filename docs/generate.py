@@ -122,7 +122,7 @@ No public text network with dated links is part of this project. This one is mad
 
 {table}
 
-The AUC of the split by time is below that of the random split in {harder} of {pairs} pairs of method and ratio. No setting was chosen on this network.
+The AUC of the split by time is below that of the random split in {harder} of {pairs} pairs of method and ratio. No setting of the model was changed because of this network.
 """
 BASELINES = """\
 # The compared systems
