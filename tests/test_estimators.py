@@ -1401,3 +1401,11 @@ def test_an_embedding_of_a_text_that_is_not_finite_is_refused(
     ):
         with pytest.raises(VHEError, match="damaged"):
             use()
+
+
+def test_dir_of_a_model_computes_nothing(fitted: VHE) -> None:
+    """Completion in a notebook calls it; scikit-learn's form evaluates every attribute."""
+    before = set(vars(fitted))
+    assert {"fit", "predict_proba", "embedding_"} <= set(dir(fitted))
+    assert set(vars(fitted)) == before
+    assert "fit" in dir(VHE())

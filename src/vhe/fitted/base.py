@@ -60,6 +60,11 @@ class FittedModel(Predictor):
         str, Rows
     ]  # embeddings at other link strengths, where the link posterior uses them
 
+    def __dir__(self) -> list[str]:
+        """As of any object: scikit-learn's form evaluates every attribute, also those computed on
+        first use, such as an encoder that must be loaded."""
+        return list(object.__dir__(self))
+
     # --- new vertices
 
     @property
