@@ -418,10 +418,11 @@ def test_a_full_disk_is_noticed_before_training(
 
 @pytest.mark.parametrize("command", ["suggest", "embed", "map", "report", "add", "evaluate"])
 def test_heavy_commands_limit_their_threads(
-    command: str, model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
 
+    monkeypatch.chdir(tmp_path)  # the outputs are relative
     seen = []
 
     def read(*_: object, **__: object) -> None:
