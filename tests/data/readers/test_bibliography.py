@@ -1,6 +1,7 @@
 """Bibliographies as reference managers export them."""
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -177,3 +178,12 @@ def test_errors_of_bibliographies(put: Put, name: str, content: str | bytes, sen
     with pytest.raises(VHEError, match=sentence) as caught:
         read(put(**{name: content})[name])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("start", ["@a{", "@a{ key", "@a{key, title = "])
+def test_spaces_without_end_are_read_in_linear_time(put: Put, start: str) -> None:
+    files = put(l_bib=start + " " * 20_000 + "x")
+    began = time.process_time()
+    with pytest.raises(VHEError, match=r"l\.bib:1: "):
+        read(files["l_bib"])
+    assert time.process_time() - began < 2

@@ -1,5 +1,6 @@
 """Folders of pages: texts, labels and links as Obsidian, MkDocs, Sphinx and browsers see them."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -250,10 +251,14 @@ def test_html_is_ignored_beside_its_sources(tree: Tree) -> None:
         *("", "[" * 50_000, "<!--" * 50_000, "`" * 50_001, "[[" * 50_000, "[a](" * 50_000),
         *("---\n" * 9, "<" * 50_000, "`a <" * 20_000, ".. " * 30_000, "[x]: " * 20_000),
         *("\n".join("` ``" * 20_000), "<![[ x", "<![" * 20_000),
+        *("# A" + " " * 50_000 + "x", "[a](" + " " * 50_000, "x" + "`" * 50_000),
+        *(" " * 50_000 + "x", ":" * 50_000, ":a" * 25_000, "<a " * 20_000),
     ],
 )
 def test_odd_pages_are_read_in_linear_time(reader: Callable[..., object], text: str) -> None:
+    began = time.process_time()
     reader(text, "page")
+    assert time.process_time() - began < 2  # those that took quadratic time: up to minutes
 
 
 @pytest.mark.parametrize(

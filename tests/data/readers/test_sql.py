@@ -216,3 +216,10 @@ def test_postgresql_from_the_environment_to_suggestions(
     for word in (postgres.PASSWORD, secret):
         assert word.encode() not in written
         assert word not in "".join(capfd.readouterr())
+
+
+def test_a_damaged_schema_that_is_not_utf8_is_one_sentence(database: Path) -> None:
+    damaged = database.read_bytes().replace(b"CREATE TABLE edges", b"CREATE TABLX edges")
+    database.write_bytes(damaged.replace(b"tableedgesedges", b"table\xf6dges\xf6dges"))
+    with pytest.raises(VHEError, match=r"papers\.db is damaged, or its text is not UTF-8"):
+        read(database)

@@ -31,12 +31,12 @@ def bibtex_entries(source: Input) -> Iterator[tuple[int, dict[str, list[str]]]]:
         end = "}" if text[at - 1] == "{" else ")"
         entry: dict[str, list[str]] = {}
         if kind != "string":
-            comma = re.compile(rf"\s*([^,{end}\n]*?)\s*([,{end}])").match(text, at)
+            comma = re.compile(rf"\s*+([^,{end}\n]*+)\s*+([,{end}])").match(text, at)
             if comma is None or not comma[1]:
                 raise VHEError(
                     f"{where}: the entry has no citation key; write @{kind}{{key, ...}}."
                 )
-            entry["=key"], at = [comma[1]], comma.end()
+            entry["=key"], at = [comma[1].rstrip()], comma.end()
             if comma[2] == end:
                 yield line, entry
                 continue

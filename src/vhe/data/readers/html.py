@@ -73,6 +73,9 @@ def read_html(text: str, where: str) -> Page:
     """Return the content of an HTML page."""
     parser = _HTMLPage()
     text = without_comments(text, "<!--", "-->").partition("<!--")[0]
+    # tags that never end: HTMLParser looks for the end of each of them in the rest of the page
+    complete = text.rfind(">") + 1
+    text = text[:complete] + text[complete:].replace("<", " ")
     parser.feed(MARKED_SECTION.sub(" ", text))
     parser.close()
     page = parser.page

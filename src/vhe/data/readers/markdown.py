@@ -21,18 +21,18 @@ FRONT = re.compile(
     r"\A(?:---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$|\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*$)", re.S | re.M
 )
 FENCE = re.compile(r"^[ >\t]*(`{3,}|~{3,})")
-INLINE_CODE = re.compile(r"(`+)(?!`)((?:[^\n]|\n(?![ \t]*\n))+?)(?<!`)\1(?!`)")
+INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)((?:[^\n]|\n(?![ \t]*\n))+?)(?<!`)\1(?!`)")
 WIKI = re.compile(r"(!?)\[\[([^\[\]\n]+)\]\]")
 DESTINATION = (
-    r"\(\s*(?:<([^<>\n]*)>|((?:[^\s()\\]|\\.|\([^\s()]*\))*))"  # <path> or path
-    r"(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*\)"  # title
+    r"\(\s*+(?:<([^<>\n]*)>|((?:[^\s()\\]|\\.|\([^\s()]*\))*+))"  # <path> or path
+    r"(?:\s++(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?+\s*+\)"  # title
 )
 INLINE = re.compile(r"(!?)\[((?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]" + DESTINATION)
 REFERENCE = re.compile(r"(!?)\[((?:[^\[\]\\]|\\.)+)\](?:\[([^\[\]]*)\])?")
 DEFINITION = re.compile(r"^ {0,3}\[([^\[\]^]+)\]:[ \t]*<?([^\s>]+)>?.*$", re.M)
 HUGO = re.compile(r"\{\{[<%]\s*(?:rel)?ref\s+\"?([^\"\s>%]+)\"?\s*[>%]\}\}")
 TAG = re.compile(r"(?:^|(?<=\s))#([^\W\d][\w/-]*)")
-HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*$", re.M)
+HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)$", re.M)
 MDX = re.compile(r"^(?:import|export)\s[^\n]*?(?:['\"];?|=>?[^\n]*|[{};])[ \t]*$", re.M)
 ADMONITION = re.compile(
     r"^[ \t]*(?:(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?:[ \t]+\w+)*|:::+[ \t]*\w*|>[ \t]*\[![\w-]+\][+-]?)",
@@ -40,7 +40,8 @@ ADMONITION = re.compile(
 )
 HTML_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 MARKS = re.compile(
-    r"^[ \t]*(?:[-*+>]|\d+[.)]|#{1,6}|\|)[ \t]+|[ \t]+#+[ \t]*$|[*_~]{2,}|^[ \t]*[-=*_|: ]{3,}$",
+    r"^[ \t]*(?:[-*+>]|\d+[.)]|#{1,6}|\|)[ \t]+|(?<![ \t])[ \t]+#+[ \t]*$|[*_~]{2,}"
+    r"|^[-=*_|: \t]{3,}$",
     re.M,
 )
 
@@ -113,7 +114,8 @@ def read_markdown(text: str, where: str) -> Page:
         return codes[int(match[1])]
 
     if not page.title and heading:
-        page.title = MARKS.sub("", restore.sub(show, heading[1])).strip()
+        title = heading[1].rstrip().rstrip("#")
+        page.title = MARKS.sub("", restore.sub(show, title)).strip()
     page.text = tidy(restore.sub(show, body))
     return page
 

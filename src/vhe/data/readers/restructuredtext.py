@@ -15,7 +15,7 @@ UNDERLINE = re.compile(
     r"^(?:([=\-~^\"'#*+.:`_])\1{2,}[ \t]*\n)?(\S[^\n]*)\n([=\-~^\"'#*+.:`_])\3{2,}[ \t]*$", re.M
 )
 RST_LABEL = re.compile(r"^[ \t]*\.\. _([^:\n]+|`[^`\n]+`):[ \t]*(\S*)[ \t]*$", re.M)
-ROLE = re.compile(r":(?P<role>[\w:+.-]+):`(?P<body>[^`]+)`")
+ROLE = re.compile(r":(?P<role>[\w:+.-]{1,80}):`(?P<body>[^`]+)`")
 EMBEDDED = re.compile(r"`([^`<]*)<([^`>]+)>`__?")
 DIRECTIVE = re.compile(r"^([ \t]*)\.\.[ \t]+([\w:-]+)::[ \t]*(.*)$")
 CODE_DIRECTIVES = frozenset(

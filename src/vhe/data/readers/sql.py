@@ -156,5 +156,7 @@ def _connected(url: str) -> Iterator[tuple[Any, str, str]]:
         raise
     except SQLAlchemyError as error:
         raise VHEError(f"{shown}: {sentence(error)}.") from None
+    except UnicodeError as error:  # also of SQLite's own message about a damaged schema
+        raise VHEError(f"{shown} is damaged, or its text is not UTF-8: {error}.") from None
     finally:
         engine.dispose()
