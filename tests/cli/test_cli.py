@@ -1,13 +1,16 @@
 """The command line: results, one-line errors with status 2, help, interruption."""
 
+import errno
 import inspect
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -414,6 +417,69 @@ def test_a_full_disk_is_noticed_before_training(
     line = error_line(capsys, "fit", *files, "--out", str(tmp_path / "m"), "--seed", "0", *tiny())
     assert "0 MB are free on this disk" in line
     assert not (tmp_path / "m").exists()
+
+
+def refused_before_training(
+    files: list[str],
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> str:
+    """The error of a fit that must not start."""
+
+    def fit(*arguments: object, **options: object) -> None:
+        raise AssertionError("training has started")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("vhe.estimators.VHE.fit", fit)
+        return error_line(capsys, "fit", *files, "--out", str(out), "--overwrite", *tiny())
+
+
+def test_a_name_near_the_length_limit_is_noticed_before_training(
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A temporary folder has a longer name than the model folder."""
+    line = refused_before_training(files, tmp_path / ("m" * 245), monkeypatch, capsys)
+    assert "file name too long" in line.lower()
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_mount_point_is_noticed_before_training(
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "volume"
+    out.mkdir()
+    rename = os.rename
+
+    def refuse(source: Any, target: Any, **options: Any) -> None:
+        if Path(source) == out or Path(target) == out:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        rename(source, target, **options)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    assert "mount point" in refused_before_training(files, out, monkeypatch, capsys)
+    assert os.listdir(tmp_path) == ["volume"]
+
+
+def test_files_of_others_in_a_model_folder_are_noticed_before_training(
+    files: list[str],
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "m"
+    shutil.copytree(model, out)
+    (out / "thesis.txt").write_text("not of vhe")
+    line = refused_before_training(files, out, monkeypatch, capsys)
+    assert "MANIFEST.json does not list ('thesis.txt')" in line
+    assert (out / "thesis.txt").read_text() == "not of vhe"
 
 
 @pytest.mark.parametrize("command", ["suggest", "embed", "map", "report", "add", "evaluate"])

@@ -10,10 +10,15 @@ MANIFEST = "MANIFEST.json"
 
 
 def check_writable(path: Path) -> None:
-    """Raise `VHEError` unless a file can be written in the folder of ``path``."""
+    """Raise `VHEError` unless a file can be written as ``path``.
+
+    Tries a temporary file with a name as long as that of `vhe.runtime.files.atomic_write`.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent) as probe:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part"
+        ) as probe:
             probe.write(b"vhe")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -38,7 +43,7 @@ def training_folder(out: Path) -> Path:
 
 def check_model_folder(out: Path, *, resume: bool, overwrite: bool) -> None:
     """Raise `VHEError` unless a model can be saved in ``out`` without unrequested data loss."""
-    from vhe.storage.folder import restore_interrupted_write
+    from vhe.storage.folder import check_replaceable, restore_interrupted_write
 
     if resume and overwrite:
         raise VHEError("--resume and --overwrite exclude each other: omit one of them")
@@ -55,3 +60,4 @@ def check_model_folder(out: Path, *, resume: bool, overwrite: bool) -> None:
             "or resume an interrupted training with --resume"
         )
     check_writable(out)
+    check_replaceable(out)
