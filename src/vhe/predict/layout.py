@@ -14,6 +14,7 @@ _PERPLEXITY = 30.0
 _EXACT_NEIGHBOURS = 20_000  # above this, approximate nearest neighbours
 _ITERATIONS = (250, 500)  # of gradient descent, with and without early exaggeration
 _ITERATIONS_PER_REPORT = 25
+_QUICK_SAMPLE = 8_000  # vertices that determine the axes of a quick layout
 NEIGHBOURS = 10  # vertices whose positions determine that of a new one
 SHARPNESS = 20.0  # inverse temperature of their softmax weights
 
@@ -56,8 +57,12 @@ def layout(
 
 
 def quick_layout(embedding: np.ndarray) -> np.ndarray:
-    """A layout that takes a fraction of a second: the first two principal axes, (n, 2)."""
-    return _principal_axes(unit_rows(np.asarray(embedding, dtype=np.float32))).astype(np.float64)
+    """A layout that takes a fraction of a second: the first two principal axes, (n, 2).
+
+    Of more than `_QUICK_SAMPLE` vertices the axes are those of evenly spaced ones.
+    """
+    rows = unit_rows(np.asarray(embedding, dtype=np.float32))
+    return _principal_axes(rows, rows[:: -(-len(rows) // _QUICK_SAMPLE) or 1])
 
 
 def place(embedding: np.ndarray, coordinates: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -75,17 +80,22 @@ def place(embedding: np.ndarray, coordinates: np.ndarray, new: np.ndarray) -> np
     return placed
 
 
-def _principal_axes(rows: np.ndarray) -> np.ndarray:
-    """The first two principal components, (n, 2), with signs that do not depend on the solver."""
+def _principal_axes(rows: np.ndarray, sample: np.ndarray | None = None) -> np.ndarray:
+    """The first two principal components, (n, 2), with signs that do not depend on the solver.
+
+    The axes are those of ``sample``, by default of all rows.
+    """
     axes = np.zeros((len(rows), 2))
     if len(rows) == 0:
         return axes
-    centred = rows - rows.mean(axis=0)
+    sample = rows if sample is None else sample
+    mean = sample.mean(axis=0)
+    centred = sample - mean
     _, directions = np.linalg.eigh(centred.T @ centred)
     directions = directions[:, ::-1][:, :2]  # (d, 2), largest first
     largest = np.abs(directions).argmax(axis=0)
     directions = directions * np.sign(directions[largest, np.arange(directions.shape[1])])
-    axes[:, : directions.shape[1]] = centred @ directions
+    axes[:, : directions.shape[1]] = (rows - mean) @ directions
     return axes
 
 

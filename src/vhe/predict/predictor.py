@@ -214,6 +214,16 @@ class Predictor:
         corpus, links = self._encode(texts), self._text_links(texts, edges)
         return self._link_posterior.log_odds_matrix(self._text_rows(corpus, links), self._rows)
 
+    def _embed_and_score(
+        self, text: str
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]:
+        """`embed_texts` and `score_texts` of one text in one pass: (d,), (d,) and (n,)."""
+        corpus, links = self._encode([text]), self._text_links([text], None)
+        found = self._finite_embedding(corpus, links)
+        rows = self._new_rows(corpus, links, self._new_scales(corpus, links, found.mean))
+        scores = self._link_posterior.log_odds_matrix(rows, self._rows)
+        return found.mean[0], standard_deviation(found)[0], scores[0]
+
     def predict_proba(self, pairs: Pairs, *, balanced: bool = True) -> NDArray[np.float64]:
         """The probability of a link for each pair of ids: (m,).
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import breadth_first_order
 
 from vhe.data.text import tokenize
 from vhe.errors import VHEError
 from vhe.predict.candidates import DUPLICATE, text_cosines
-from vhe.predict.layout import place
+from vhe.predict.layout import place, quick_layout
 from vhe.runtime.arrays import unit_rows
 from vhe.web.map_data import drawn, first_words, grouped_labels, map_data
 
@@ -42,15 +41,49 @@ class Explorer:
     Parameters
     ----------
     model : VHE or PairVHE
-    coordinates : (n, 2) array
-        From `vhe.predict.layout.layout`.
+    coordinates : (n, 2) array, optional
+        From `vhe.predict.layout.layout`; by default a quick layout, computed when it is needed.
     """
 
-    def __init__(self, model: FittedModel, coordinates: np.ndarray) -> None:
-        self.model, self.network, self.coordinates = model, model.network_, coordinates
+    def __init__(self, model: FittedModel, coordinates: np.ndarray | None = None) -> None:
+        self.model, self.network = model, model.network_
+        if coordinates is not None:
+            self.coordinates = coordinates
+
+    def following(self, model: FittedModel, coordinates: np.ndarray) -> Explorer:
+        """The explorer of a changed model; what is known of unchanged vertices is reused."""
+        found, n = Explorer(model, coordinates), len(self)
+        if found.network.ids[:n] != self.network.ids:
+            return found
+        network, known = found.network, self.__dict__
+        new = range(n, len(network))
+        if "_stored" in known:
+            ids, texts, labels = self._stored
+            own = network.labels or [None] * len(network)
+            found._stored = (
+                ids + [network.ids[k] for k in new],
+                texts + [network.texts[k] for k in new],
+                labels + [own[k] for k in new],
+            )
+        if "_searched" in known:
+            added = ((str(network.ids[k]).lower(), network.texts[k].lower()) for k in new)
+            found._searched = [*self._searched, *added]
+        if "_vocabulary" in known:
+            found._vocabulary = self._vocabulary
+        if "uncertainty" in known:
+            std = model.embedding_std_[n:].mean(axis=1)
+            found.uncertainty = np.concatenate([self.uncertainty, std])
+        if "_unit" in known:
+            found._unit = np.concatenate([self._unit, unit_rows(model.embedding_[n:])])
+        return found
 
     # What one kind of question needs is computed when it is asked, so that the first answer is not
     # delayed by the others.
+
+    @cached_property
+    def coordinates(self) -> np.ndarray:
+        """The position of each vertex: (n, 2)."""
+        return quick_layout(self.model.embedding_)
 
     @cached_property
     def _stored(self) -> tuple[list[Hashable], list[str], list[Hashable | None]]:
@@ -202,6 +235,8 @@ class Explorer:
         """A shortest path between two vertices."""
         self._check(source)
         self._check(target)
+        from scipy.sparse.csgraph import breadth_first_order  # its import takes long
+
         ends = {"source": self.entry(source), "target": self.entry(target)}
         _, previous = breadth_first_order(self._adjacency, source)
         path = [target]
@@ -283,10 +318,9 @@ class Explorer:
         known = sum(token in self._vocabulary for token in tokens)
         if not known and not (tokens and self.model.has_encoder):
             raise VHEError("The text has no words of the model's vocabulary.")
-        mean, std = self.model.embed_texts([text])
-        cosines = self._unit @ unit_rows(mean)[0]
-        ((x, y),) = place(self.model.embedding_, drawn(self.coordinates), mean)
-        scores = self.model.score_texts([text])[0]
+        mean, std, scores = self.model._embed_and_score(text)
+        cosines = self._unit @ unit_rows(mean[None])[0]
+        ((x, y),) = place(self._unit, drawn(self.coordinates), mean[None])
         best = np.argsort(-scores, kind="stable")[:k]
         probabilities = self.model.probability(scores[best], balanced=False)
         answers = [
@@ -299,7 +333,7 @@ class Explorer:
             "y": float(y),
             "words": len(tokens),
             "known": known,
-            "uncertainty": float(np.mean(std[0])),
+            "uncertainty": float(np.mean(std)),
             "nearest": answers,
         }
 

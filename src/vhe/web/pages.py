@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # In loading order; later scripts use the definitions of earlier ones.
 SCRIPTS = (
@@ -34,13 +37,19 @@ EXPLORER_SCRIPTS = (  # of the explorer only
 )
 STYLES = ("map.css", "explorer.css")
 
-_templates = Environment(
-    loader=PackageLoader("vhe.web", "page"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-)
-_templates.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # the first page needs it
+
+    found = Environment(
+        loader=PackageLoader("vhe.web", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    found.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return found
 
 
 def page_file(name: str) -> str:
@@ -50,4 +59,4 @@ def page_file(name: str) -> str:
 
 def render(template: str, **values: object) -> bytes:
     """A page in UTF-8; lone surrogates, which UTF-8 cannot encode, become question marks."""
-    return _templates.get_template(template).render(values).encode("utf-8", "replace")
+    return _templates().get_template(template).render(values).encode("utf-8", "replace")

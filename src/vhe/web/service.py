@@ -11,12 +11,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vhe.errors import VHEError
-from vhe.predict.layout import quick_layout
 from vhe.storage.decisions import Decisions, State
 from vhe.storage.derived import Arrays
 from vhe.storage.journal import Journal, Record, journal_file, read_journal
@@ -74,14 +73,13 @@ def first_snapshot(loaded: Loaded, records: Iterable[Record] = ()) -> Snapshot:
         for change in record["changes"]:
             pending.replay(Change.of(change))
     model = pending.applied(loaded.model)
-    coordinates = loaded.coordinates
-    if coordinates is None:
-        coordinates = quick_layout(loaded.model.embedding_)
     ranking = loaded.ranking
     if ranking is not None and model is not loaded.model:
         ranking = reranked(model, network, ranking)
-    layout: Literal["quick", "final"] = "quick" if loaded.coordinates is None else "final"
-    return Snapshot(Explorer(model, arranged(model, network, coordinates)), layout, ranking)
+    if loaded.coordinates is None:
+        return Snapshot(Explorer(model), "quick", ranking)
+    explorer = Explorer(model, arranged(model, network, loaded.coordinates))
+    return Snapshot(explorer, "final", ranking)
 
 
 def saved_records(folder: Path, journal: Journal | None) -> list[Record]:
@@ -180,7 +178,7 @@ class Service:
         if task == "layout":
             found = valid_layout(arrays, len(network), None)
             if found is not None:
-                explorer = Explorer(model, arranged(model, network, found))
+                explorer = self.snapshot.explorer.following(model, arranged(model, network, found))
                 self.snapshot = self.snapshot.followed_by(explorer=explorer, layout="final")
         else:
             ranking = valid_ranking(arrays, network.links, len(network))
@@ -235,7 +233,9 @@ class Service:
         before = present.explorer.network
         moved = model.network_.ids[: len(before)] != before.ids
         return present.followed_by(
-            explorer=Explorer(model, arranged(model, before, present.explorer.coordinates)),
+            explorer=present.explorer.following(
+                model, arranged(model, before, present.explorer.coordinates)
+            ),
             ranking=None if present.ranking is None else reranked(model, before, present.ranking),
             numbering=present.numbering + moved,
         )
