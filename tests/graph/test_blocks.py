@@ -91,11 +91,11 @@ def unweighted(links: np.ndarray) -> None:
 
 
 def test_strengths_chosen_in_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
-    codes = torch.from_numpy(RNG.normal(size=(90, 8)).astype(np.float32))
-    near = text_neighbours(codes.numpy(), np.zeros(90, bool))
-    whole = selection._fold(codes, CORPUS.lengths, near, unweighted, LINKS[20:], LINKS[:20])
+    codes = RNG.normal(size=(90, 8)).astype(np.float32)
+    near = text_neighbours(codes, np.zeros(90, bool))
+    whole = selection._fold(codes, None, CORPUS.lengths, near, unweighted, LINKS[20:], LINKS[:20])
     monkeypatch.setattr(selection, "WHOLE_GRAPH", 10)
-    region = selection._fold(codes, CORPUS.lengths, near, unweighted, LINKS[20:], LINKS[:20])
+    region = selection._fold(codes, None, CORPUS.lengths, near, unweighted, LINKS[20:], LINKS[:20])
     for strengths in ((1.0, 2.0), (4.0, 0.0)):
         assert np.abs(whole(*strengths) - region(*strengths)).mean() < 0.03
 

@@ -86,9 +86,7 @@ def choose(
     near = text_neighbours(codes, np.zeros(len(codes), bool)) if neighbours is None else neighbours
     weights = {"link_strength": None, "text_knn_weight": None, **given}
     lengths = np.full(len(codes), 9)
-    return choose_weights(
-        torch.from_numpy(codes), lengths, near, links, validation, seed=0, **weights
-    )
+    return choose_weights(codes, lengths, near, links, validation, seed=0, **weights)
 
 
 def clusters(n: int = 80, groups: int = 8) -> tuple[np.ndarray, np.ndarray]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vhe.errors import VHEError
+from vhe.runtime.arrays import release
 
 Report = Callable[[int, int], None]  # texts done, all texts
 
@@ -147,6 +148,7 @@ class Corpus:
         """Return some texts, in the given order."""
         lengths = self.lengths[texts]
         tokens = self.tokens[concatenated_ranges(self.offsets[texts], lengths)]
+        release(self.tokens)
         return replace(self, tokens=tokens, offsets=np.append(0, np.cumsum(lengths)))
 
     def joined(self, other: Corpus) -> Corpus:

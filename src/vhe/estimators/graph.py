@@ -31,7 +31,7 @@ from vhe.graph.selection import EncoderChoice, choose_encoder_weight, choose_wei
 from vhe.graph.training import GraphTrainer
 from vhe.predict.pair_features import LINK_STRENGTHS, Rows
 from vhe.runtime import process_group
-from vhe.runtime.arrays import distinct
+from vhe.runtime.arrays import distinct, release
 from vhe.runtime.loop import TrainingLoop, TrainingState
 from vhe.runtime.progress import Progress
 from vhe.runtime.tables import parse_bytes
@@ -145,7 +145,7 @@ class VHE(FittedGraph, Estimator):
         if resumed is None:
             with Progress("choosing strengths", show=self.verbose) as progress:
                 strength, weight = choose_weights(
-                    torch.from_numpy(codes).to(prepared.device),
+                    codes,
                     self._lengths,
                     self._neighbours,
                     prepared.links,
@@ -153,6 +153,7 @@ class VHE(FittedGraph, Estimator):
                     link_strength=config.link_strength,
                     text_knn_weight=config.text_knn_weight,
                     relative_weights=prepared.network.relative_weights,
+                    device=prepared.device,
                     seed=seed,
                     progress=progress.update,
                 )
@@ -339,7 +340,7 @@ class VHE(FittedGraph, Estimator):
         with Progress("variance", show=self.verbose), torch.no_grad():
             arrays: dict[str, Any] = {
                 "words": self._words,
-                "variance": posterior.variance(prepared.seed),
+                "variance": posterior.variance(prepared.seed, width=self._blocks.columns),
                 "precision": posterior.precision.squeeze(1),
                 "diagonal": posterior.diagonal.squeeze(1),
             }
@@ -356,6 +357,8 @@ class VHE(FittedGraph, Estimator):
         )
         for name in ("mean", "variance", "diagonal"):
             arrays[name][isolated.vertices] = getattr(isolated, name)
+        release(codes)
+        release(mean)
         numbers: dict[str, Any] = {
             "encoder_weight": self._choice.weight,
             "mean_log_length": mean_log_length(self._lengths),

@@ -37,6 +37,7 @@ class Blocks:
 
     Attributes
     ----------
+    columns : as given
     centre : (d,) of the codes in use
     """
 
@@ -44,7 +45,7 @@ class Blocks:
     _codes: Rows
 
     def __init__(self, codes: TextCodes, columns: int, show: bool) -> None:
-        self._texts, self._columns, self._show = codes, columns, show
+        self._texts, self.columns, self._show = codes, columns, show
         self._words: Tensor | None = None
         self._tables: dict[str, Rows] = {}
 
@@ -68,7 +69,7 @@ class Blocks:
         if name not in self._tables:
             with Progress(f"posterior of {name}", show=self._show) as progress:
                 self._tables[name] = prior.posterior().mean_table(
-                    self._codes, ITERATIONS, self._columns, progress.report
+                    self._codes, ITERATIONS, self.columns, progress.report
                 )
         return self._tables[name]
 

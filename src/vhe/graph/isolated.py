@@ -17,6 +17,7 @@ from scipy import sparse
 
 from vhe.graph.inductive import NEW_TEXT_KNN_WEIGHT
 from vhe.graph.model import TextNeighbours, Vectors, marginal_variance
+from vhe.runtime.arrays import distinct
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,10 @@ def isolated_posterior(
     weight : of nearest texts
     """
     vertices, coupling = isolated_couplings(links, neighbours, len(precision), weight)
-    found, diagonal = posterior_given(coupling, precision[vertices], codes[vertices], mean)
+    near = distinct(coupling.indices)
+    found, diagonal = posterior_given(
+        coupling[:, near], precision[vertices], codes[vertices], mean[near]
+    )
     own_variance = marginal_variance(coupling, diagonal, variance).astype(np.float32)
     return IsolatedPosterior(vertices, found, own_variance, diagonal)
 
@@ -62,11 +66,11 @@ def isolated_couplings(
 ) -> tuple[NDArray[np.int64], sparse.csr_array]:
     """The vertices without links (k,), and their couplings with their nearest texts (k, n)."""
     isolated = np.bincount(links.ravel(), minlength=n) == 0
-    ends = np.concatenate([neighbours.pairs, neighbours.pairs[:, ::-1]])
-    count = np.bincount(ends[:, 0], minlength=n)
-    cosines = np.tile(neighbours.cosines, 2)
-    own = isolated[ends[:, 0]]
-    ends, cosines = ends[own], cosines[own]
+    pairs, cosines = neighbours.pairs, neighbours.cosines
+    count = np.bincount(pairs.ravel(), minlength=n)
+    first, second = isolated[pairs].T
+    ends = np.concatenate([pairs[first], pairs[second][:, ::-1]])
+    cosines = np.concatenate([cosines[first], cosines[second]])
     values = weight * cosines * (count[ends] + 1.0).prod(axis=1) ** -0.5
     vertices = np.flatnonzero(isolated)
     coupling: Any = sparse.csr_array((values, ends.T), shape=(n, n), dtype=np.float32)

@@ -19,6 +19,7 @@ CLUSTERS = 0.5  # number of clusters, in units of √n; more where they would be
 MOST_MEMBERS = 600  # texts of a cluster on average, so that the cost per text does not grow
 SAMPLE_PER_CLUSTER, LEAST_SAMPLE = 100, 50_000  # texts that the centres come from
 BLOCK = 1 << 15  # rows processed at a time
+ASSIGNED_AT_ONCE = 1 << 14  # rows that are compared with all centres
 ROUNDING = 1e-6  # cosines that differ by less are equal
 
 
@@ -36,17 +37,13 @@ def nearest_texts(
     n = len(codes)
     if min(neighbours, n - 1) < 1:
         return np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.float32)
-    table = torch.from_numpy(_unit_rows(codes))
-    everything = torch.arange(n)
-    exact = n <= EXACT_UP_TO
-    groups = iter([(everything, everything, table)]) if exact else _near_clusters(table)
+    table = _unit_rows(codes)
+    groups = _one_group(table) if n <= EXACT_UP_TO else _near_clusters(table)
     del table
     keys, values, done = [], [], 0
     for queries, candidates, rows in groups:
-        count, places = (
-            min(neighbours, len(candidates) - 1),
-            torch.searchsorted(candidates, queries),
-        )
+        count = min(neighbours, len(candidates) - 1)
+        places = torch.searchsorted(candidates, queries)
         for own in places.split(max(1, (1 << 24) // len(candidates))) if count else ():
             cosine = rows[own] @ rows.T
             cosine[torch.arange(len(own)), own] = -2
@@ -126,7 +123,13 @@ def _rows(codes: NDArray[np.float32], chosen: NDArray[np.int64]) -> NDArray[np.f
     return table
 
 
-def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def _one_group(table: NDArray[np.float32]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """All rows, to be compared with all rows."""
+    everything = torch.arange(len(table))
+    yield everything, everything, torch.from_numpy(table)
+
+
+def _near_clusters(table: NDArray[np.float32]) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Each cluster of rows of unit length, and the rows of the clusters that are nearest to it.
 
     Yields the numbers of the rows of a cluster, those of the rows to compare them with, ascending,
@@ -135,11 +138,11 @@ def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     n = len(table)
     count = max(round(CLUSTERS * n**0.5), n // MOST_MEMBERS)
     size = min(n, max(LEAST_SAMPLE, SAMPLE_PER_CLUSTER * count))
-    sample = table[torch.linspace(0, n - 1, size).long()]
-    release(table.numpy())
+    sample = torch.from_numpy(table[torch.linspace(0, n - 1, size).long().numpy()])
+    release(table)
     centres = sample[torch.linspace(0, size - 1, count).long()]
     for _ in range(3):
-        cluster = _assigned(sample, centres)
+        cluster = _assigned(sample.numpy(), centres)
         centres = torch.zeros_like(centres).index_add_(0, cluster, sample)
         centres = torch.nn.functional.normalize(centres, dim=1)
     del sample
@@ -147,7 +150,7 @@ def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     sizes = torch.bincount(cluster, minlength=count).tolist()
     order = cluster.argsort(stable=True)
     # rows of a cluster one after the other: a page of a mapped file holds several of them
-    ordered = torch.from_numpy(_rows(table.numpy(), order.numpy()))
+    ordered = _rows(table, order.numpy())
     del table
     members, starts = order.split(sizes), np.append(0, np.cumsum(sizes)).tolist()
     near = (centres @ centres.T).topk(min(NEAREST_CLUSTERS, count), dim=1).indices
@@ -155,15 +158,16 @@ def _near_clusters(table: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         if len(own):
             chosen = {*others, number}
             candidates, place = torch.cat([members[k] for k in chosen]).sort()
-            rows = torch.cat([ordered[starts[k] : starts[k + 1]] for k in chosen])[place]
-            release(ordered.numpy())
-            yield own, candidates, rows
+            rows = np.concatenate([ordered[starts[k] : starts[k + 1]] for k in chosen])
+            release(ordered)
+            yield own, candidates, torch.from_numpy(rows)[place]
 
 
-def _assigned(table: Tensor, centres: Tensor) -> Tensor:
+def _assigned(table: NDArray[np.float32], centres: Tensor) -> Tensor:
     """The nearest centre of each row: (n,)."""
     found = []
-    for part in table.split(1 << 14):
+    for start in range(0, len(table), ASSIGNED_AT_ONCE):
+        part = torch.from_numpy(np.asarray(table[start : start + ASSIGNED_AT_ONCE]))
         found.append((part @ centres.T).argmax(dim=1))
-        release(table.numpy())
+        release(table)
     return torch.cat(found)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from vhe.runtime import native
 from vhe.runtime.sparse import csr_parts, csr_tensor, multiply
-from vhe.runtime.tables import copy_columns, new_table, write_columns
+from vhe.runtime.tables import ROWS_AT_ONCE, copy_columns, new_table, write_columns
 
 ITERATIONS = 12  # of conjugate gradients: relative error of about 1e-4
 TRAINING_ITERATIONS = 3  # in a training step: about 1e-2
@@ -109,15 +109,21 @@ class Posterior:
             progress(min(first + width, dim), dim)
         return table
 
-    def variance(self, seed: int, probes: int = PROBES) -> Tensor:
+    def variance(self, seed: int, probes: int = PROBES, width: int = COLUMNS) -> Tensor:
         """The diagonal of A⁻¹, (n,): the mean of v ∘ A⁻¹v over random signs v (Hutchinson 1990).
 
         It is limited to [1/A_ii, 1/Λ_i]: the values if all other codes, or none, were known.
+        ``width`` signs are solved for at a time.
         """
-        generator = torch.Generator().manual_seed(seed)
-        signs = torch.randint(2, (len(self.diagonal), probes), generator=generator) * 2.0 - 1
-        signs = signs.to(self.diagonal)
-        estimate = (signs * self.solve(signs)).mean(dim=1, keepdim=True)
+        n, generator = len(self.diagonal), torch.Generator().manual_seed(seed)
+        drawn = torch.empty(n, probes, dtype=torch.int8)
+        for rows in drawn.split(ROWS_AT_ONCE):
+            rows.copy_(torch.randint(2, rows.shape, generator=generator))
+        total = torch.zeros(n, 1, dtype=torch.float64, device=self.diagonal.device)
+        for some in drawn.split(width, dim=1):
+            signs = some.to(self.diagonal) * 2 - 1
+            total += (signs * self.solve(signs)).sum(dim=1, keepdim=True, dtype=torch.float64)
+        estimate = (total / probes).to(self.diagonal)
         return estimate.clamp(1 / self.diagonal, 1 / self.precision).squeeze(1)
 
 

@@ -70,32 +70,44 @@ class GraphPrior:
         if neighbours is not None and text_knn_weight > 0:
             pairs = np.concatenate([links, neighbours.pairs])
             weights = np.append(weights, neighbour_weights(neighbours, n, text_knn_weight))
-        weights = weights.clip(max=LARGEST_WEIGHT).astype(np.float32)
-        # Row i of the symmetric matrix has the pairs (j, i), j < i, then the pairs (i, j), i < j,
-        # each sorted by j. With the pairs sorted, both are in place after one stable sort by j.
-        low, high = pairs.min(axis=1), pairs.max(axis=1)
-        forward = np.argsort(low * n + high, kind="stable")
-        low, high = low[forward], high[forward]
-        backward = np.argsort(high, kind="stable")
+        self._assemble(pairs, weights.clip(max=LARGEST_WEIGHT).astype(np.float32), len(links))
+
+    def _assemble(self, pairs: Links, weights: NDArray[np.float32], links: int) -> None:
+        """Set the couplings of all pairs, of which the first are links, in compressed rows.
+
+        Row i of the symmetric matrix has the pairs (j, i), j < i, then the pairs (i, j), i < j,
+        each sorted by j. With the pairs sorted, both are in place after one stable sort by j.
+        Arrays as long as the pairs have 4 bytes per entry and are deleted when they are not needed
+        any more: they decide how much memory a fit needs.
+        """
+        n = len(self.precision)
+        key = pairs.min(axis=1) * n + pairs.max(axis=1)
+        forward = np.argsort(key, kind="stable").astype(np.int32)
+        key = key[forward]
+        low, high = (key // n).astype(np.int32), (key % n).astype(np.int32)
+        del key
+        weights, is_link = weights[forward], forward < links
+        forward = forward[is_link]
         before = np.bincount(high, minlength=n)  # entries of a row that are pairs (j, i)
-        self.offsets = np.append(0, np.cumsum(before + np.bincount(low, minlength=n)))
-        rank = np.arange(len(low))
-        first = np.searchsorted(low, np.arange(n))  # number of the first pair (i, .) of a row i
-        upper = (self.offsets[:-1] + before - first)[low] + rank
-        first = np.append(0, np.cumsum(before))[:-1]
-        lower = (self.offsets[:-1] - first)[high[backward]] + rank
+        offsets = np.append(0, np.cumsum(before + np.bincount(low, minlength=n)))
+        self.offsets = offsets.astype(np.int32)
         self.columns = np.empty(2 * len(low), dtype=np.int32)
         self.weights = np.empty(2 * len(low), dtype=np.float32)
-        self.columns[upper], self.columns[lower] = high, low[backward]
-        self.weights[upper] = weights[forward]
-        self.weights[lower] = weights[forward][backward]
-        # (2, m) where the entries of a link are
-        self.link_entries = np.empty((2, len(links)), dtype=np.int64)
-        is_link = forward < len(links)
-        self.link_entries[0, forward[is_link]] = upper[is_link]
-        is_link = forward[backward] < len(links)
-        self.link_entries[1, forward[backward][is_link]] = lower[is_link]
-        self.offsets = self.offsets.astype(np.int32)
+        self.link_entries = np.empty((2, links), dtype=np.int64)  # where the entries of a link are
+        rank = np.arange(len(low), dtype=np.int32)
+        first = np.searchsorted(low, np.arange(n, dtype=np.int32))  # of the pairs (i, .) of a row i
+        upper = (offsets[:-1] + before - first).astype(np.int32)[low] + rank
+        self.columns[upper], self.weights[upper] = high, weights
+        self.link_entries[0, forward] = upper[is_link]
+        del upper
+        backward = np.argsort(high, kind="stable").astype(np.int32)
+        first = np.append(0, np.cumsum(before))[:-1]  # of the pairs (., i)
+        lower = (offsets[:-1] - first).astype(np.int32)[high[backward]] + rank
+        del high, rank
+        self.columns[lower], self.weights[lower] = low[backward], weights[backward]
+        numbers = np.cumsum(is_link, dtype=np.int32) - 1  # of a link among the sorted links
+        chosen = is_link[backward]
+        self.link_entries[1, forward[numbers[backward[chosen]]]] = lower[chosen]
 
     def with_strengths(self, link_strength: float, text_knn_weight: float) -> GraphPrior:
         """The same couplings with other strengths; those of this prior must be 1."""

@@ -101,7 +101,7 @@ def choose_encoder_weight(
 
 
 def choose_weights(
-    codes: Tensor,
+    codes: NDArray[np.float32],
     lengths: NDArray[Any],
     neighbours: TextNeighbours,
     links: Links,
@@ -110,6 +110,7 @@ def choose_weights(
     link_strength: float | None,
     text_knn_weight: float | None,
     relative_weights: RelativeWeights = lambda links: None,
+    device: torch.device | None = None,
     seed: int,
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[float, float]:
@@ -124,7 +125,7 @@ def choose_weights(
     if link_strength is not None and text_knn_weight is not None:
         return link_strength, text_knn_weight
     folds = [
-        _fold(codes, lengths, neighbours, relative_weights, *fold)
+        _fold(codes, device, lengths, neighbours, relative_weights, *fold)
         for fold in _folds(links, validation, seed)
     ]
     done = 0
@@ -163,7 +164,8 @@ def _folds(links: Links, validation: Links, seed: int) -> Iterator[tuple[Links, 
 
 
 def _fold(
-    codes: Tensor,
+    table: NDArray[np.float32],
+    device: torch.device | None,
     lengths: NDArray[Any],
     neighbours: TextNeighbours,
     relative_weights: RelativeWeights,
@@ -176,6 +178,7 @@ def _fold(
     text codes outside of it.
     """
     vertices, rows = np.unique(held_out, return_inverse=True)
+    codes = torch.from_numpy(table).to(device)
 
     def rates(means: Tensor) -> NDArray[np.float64]:
         return win_rates(means.cpu().numpy(), rows.reshape(-1, 2))
@@ -207,8 +210,7 @@ def _fold(
             region, codes
         )
         right = posterior.precision * own + inflow
-        if codes.device.type == "cpu":
-            release(codes.numpy())
+        release(table)
         return rates(posterior.solve(right, TRAINING_ITERATIONS)[chosen])
 
     return of_a_region

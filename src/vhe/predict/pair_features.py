@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from vhe.runtime.arrays import blocks, unit_rows
+from vhe.runtime.arrays import blocks, release, unit_rows
+from vhe.runtime.tables import copy_columns, new_table, write_columns
 
 KNEE = 0.15
 GROUPS = {  # as the setting `link_features` names them
@@ -34,6 +35,7 @@ GROUPS = {  # as the setting `link_features` names them
 }
 STRUCTURE_DIM = 64
 IN_PLACE = 100_000  # vertices beyond which memory decides how the eigenvectors are found
+COLUMNS_AT_ONCE = 16  # of a sparse product beyond that
 OVERSAMPLING = 10  # further dimensions of the randomised eigendecomposition
 LINK_STRENGTHS = {"weak links": 0.25, "strong links": 8.0}
 
@@ -93,6 +95,8 @@ def crossed(a: VertexRows, b: VertexRows, names: tuple[str, ...]) -> Iterator[tu
         return x @ y.T
 
     def common(x: sparse.csr_array, y: sparse.csr_array) -> Any:
+        if x.shape[0] < y.shape[0]:  # the smaller matrix is transposed: its format is converted
+            return (y @ x.T).T.toarray()
         return (x @ y.T).toarray()
 
     return _features(a, b, names, dense, common, lambda x, y: (x[:, None], y[None, :]))
@@ -172,21 +176,31 @@ def structure_factors(links: Links, n: int, seed: int) -> tuple[Rows, Rows]:
         basis = _range_in_place(scaled, size, seed)
     else:
         basis = randomized_range_finder(scaled, size=size, n_iter=2, random_state=seed)
-    values, vectors = np.linalg.eigh(basis.T @ (scaled @ basis))
+    image = _product(scaled, basis)
+    values, vectors = np.linalg.eigh(
+        sum(part.T @ image[start : start + len(part)] for start, part in blocks(basis))
+    )
+    del image
     largest = np.argsort(-np.abs(values), kind="stable")[:rank]
-    values, vectors = values[largest], basis @ vectors[:, largest]
-    factors = root[:, None] * vectors * np.sqrt(np.abs(values))
-    return factors.astype(np.float32), np.sign(values).astype(np.float32)
+    values, vectors = values[largest], vectors[:, largest]
+    factors = new_table(n, rank)
+    for start, part in blocks(basis):
+        rows = slice(start, start + len(part))
+        factors[rows] = root[rows, None] * (part @ vectors) * np.sqrt(np.abs(values))
+        release(factors)
+    return factors, np.sign(values).astype(np.float32)
 
 
 def _range_in_place(matrix: sparse.csr_array, size: int, seed: int) -> Rows:
-    """An orthonormal basis (n, size) of about the range of a matrix, with two tables in memory.
+    """An orthonormal basis (n, size) of about the range of a matrix, with tables in files.
 
-    As scikit-learn's `randomized_range_finder`, which needs four.
+    As scikit-learn's `randomized_range_finder`, which needs four tables in memory.
     """
-    basis = np.random.default_rng(seed).standard_normal((matrix.shape[1], size), dtype=np.float32)
+    rng, basis = np.random.default_rng(seed), new_table(matrix.shape[1], size)
+    for start, part in blocks(basis):
+        basis[start : start + len(part)] = rng.standard_normal(part.shape, dtype=np.float32)
     for _ in range(5):  # two power iterations, as there
-        basis = matrix @ basis
+        basis = _product(matrix, basis)
         for _ in range(2):  # rounding of the first leaves them nearly orthogonal
             gram = sum(np.asarray(part.T @ part, np.float64) for _, part in blocks(basis))
             values, vectors = np.linalg.eigh(gram)
@@ -195,6 +209,17 @@ def _range_in_place(matrix: sparse.csr_array, size: int, seed: int) -> Rows:
             for start, part in blocks(basis):
                 basis[start : start + len(part)] = part @ transform
     return basis
+
+
+def _product(matrix: sparse.csr_array, table: Rows) -> Rows:
+    """A sparse matrix times a table, some columns at a time where the table is large."""
+    if len(table) <= IN_PLACE:
+        return np.asarray(matrix @ table)
+    product = new_table(matrix.shape[0], table.shape[1])
+    for first in range(0, table.shape[1], COLUMNS_AT_ONCE):
+        some = copy_columns(table, first, min(first + COLUMNS_AT_ONCE, table.shape[1]))
+        write_columns(product, first, matrix @ some)
+    return product
 
 
 def fold_in(adjacency: sparse.csr_array, structure: Rows, signs: Rows) -> Rows:
