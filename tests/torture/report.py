@@ -44,12 +44,16 @@ ROWS = [
      "beyond the libraries",
      "{succeeded} succeed, {sentences} end with one sentence and exit status 2, {killed} killed by "
      "the system; nothing else"),
+    ("dask_faults", "`kill -9` of a worker or of the scheduler of Dask at a random moment of a fit",
+     "{completed} of {workers_killed} fits with a killed worker complete with the embedding of an "
+     "undisturbed one; {resumed} of {schedulers_killed} fits with a killed scheduler end with one "
+     "sentence and complete with `--resume` (`python benchmarks/scale_kills.py`)"),
     ("starvation", "cheap requests while another client floods the expensive ones",
      "99 of 100 answered within {p99_milliseconds} ms ({cheap:,} cheap requests, {flood:,} "
      "expensive ones)"),
-    ("server_soak", "valid and invalid requests to `vhe serve`, by one client",
-     "{minutes:.0f} minutes: {questions:,} requests, {failures} failures; memory {megabytes_warm} "
-     "MB after a tenth of the time, "
+    ("server_soak", "valid and invalid requests, writes and reloads of `vhe serve`, by one client",
+     "{minutes:.0f} minutes: {questions:,} requests, {writes:,} of them writes, {reloads} reloads, "
+     "{failures} failures; memory {megabytes_warm} MB after a tenth of the time, "
      "{megabytes_at_the_end} MB at the end ({growth_percent:+} %)"),
 ]  # fmt: skip
 PLANNED = {
@@ -73,9 +77,6 @@ TAIL = """
 `tests/torture/`; their random seeds are fixed, so that a failure can be reproduced. CPU seconds do
 not depend on the load of the machine. Measured on {machine}; each file of `results/reliability/`
 names the commit that it measured.
-
-Folders with answers that are not finite at commit 0bffde4 overflowed in `embed_texts`; since then
-such an embedding is refused with one sentence, as a test checks (`tests/test_estimators.py`).
 
 ## What does not change a result
 
@@ -120,7 +121,8 @@ def page(results: Path) -> str:
 
     def cell(found: dict[str, dict[str, Any]], name: str, result: str) -> str:
         try:
-            return result.format(**found[name]) if name in found else "not measured"
+            known = {"writes": 0, "reloads": 0}  # that the first edition did not have
+            return result.format(**(known | found[name])) if name in found else "not measured"
         except KeyError:  # measured by other figures then
             return "measured otherwise"
 
