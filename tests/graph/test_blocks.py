@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -56,7 +58,8 @@ def test_codes_and_means_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Blocks(codes, 4, show=False)
     own.use(words)
     assert np.array_equal(own.table("embedding", prior), expected)
-    masked, vertices = np.array([0, 5, 9]), np.arange(90)
+    last = np.flatnonzero((LINKS == LINKS.max()).any(axis=1))
+    masked, vertices = np.array([0, 5, 9, *last]), np.arange(90)
     exact = prior.posterior(masked).mean(torch.from_numpy(table.copy())).numpy()
     found = own.means("embedding", prior, masked, vertices)
     assert np.abs(found - exact).max() < 0.02 * np.abs(exact - expected).max()
@@ -122,6 +125,17 @@ def test_less_memory_means_fewer_columns() -> None:
     with pytest.raises(VHEError, match=r"needs about .* GB, more than the limit of 0.5 GB"):
         columns_within(size(10**6), 5 * 10**8)
     assert columns_within(size(1000), 10**9) == COLUMNS
+
+
+def test_memory_has_room_for_the_rows_of_near_clusters() -> None:
+    n, narrow, wide = 10**6, 100, 200
+
+    def rows(dimensions: int) -> int:  # structure has no rows of texts, and the same base
+        phases = phase_memory(dataclasses.replace(size(n), dimensions=dimensions))
+        return phases["text neighbours"] - phases["structure"]
+
+    near = neighbours.NEAREST_CLUSTERS * n**0.5 / neighbours.CLUSTERS
+    assert rows(wide) - rows(narrow) >= 4 * near * (wide - narrow)
 
 
 def test_a_table_that_does_not_fit_on_the_disk() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vhe.graph.model import text_precision
+from vhe.graph.model import effective_lengths, text_precision
 from vhe.graph.prior import LARGEST_WEIGHT, GraphPrior, mean_log_length
 
 N = 9
@@ -123,3 +123,10 @@ def test_with_exact_codes_outside_a_region_has_its_exact_posterior(small, region
     posterior, inflow = prior.restricted_posterior(np.array(region), exact, masked)
     found = posterior.solve(posterior.precision * codes[region] + inflow)
     torch.testing.assert_close(found, exact[region], rtol=1e-4, atol=1e-5)
+
+
+def test_a_vector_without_words_has_the_average_length_of_the_texts_with_words():
+    lengths, vectors = np.array([0, 3, 15, 0]), np.array([[1.0], [0.0], [2.0], [0.0]], dtype="f")
+    np.testing.assert_allclose(effective_lengths(lengths, vectors), [7, 3, 15, 0])
+    np.testing.assert_allclose(effective_lengths(lengths, vectors, np.log(5)), [4, 3, 15, 0])
+    np.testing.assert_allclose(effective_lengths(lengths * 0, vectors), 0)
