@@ -58,7 +58,7 @@ def test_codes_and_means_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Blocks(codes, 4, show=False)
     own.use(words)
     assert np.array_equal(own.table("embedding", prior), expected)
-    last = np.flatnonzero((LINKS == LINKS.max()).any(axis=1))
+    last = np.flatnonzero(np.isin(LINKS, LINKS.max()).any(axis=1))
     masked, vertices = np.array([0, 5, 9, *last]), np.arange(90)
     exact = prior.posterior(masked).mean(torch.from_numpy(table.copy())).numpy()
     found = own.means("embedding", prior, masked, vertices)
