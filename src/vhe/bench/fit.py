@@ -41,7 +41,7 @@ def fit(network: TextNetwork, rounds: int) -> dict[str, float]:
             for path in ("native", "torch")
         },
         rounds,
-        calls=2,
+        calls=1,
     )
     found = {f"seconds, {name}": value for name, value in seconds.items()}
     for name in models:

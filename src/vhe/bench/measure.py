@@ -29,8 +29,8 @@ def interleaved(
 ) -> dict[str, float]:
     """Median seconds of each program. They run in turn, so that a disturbance affects all of them.
 
-    A turn is several calls, as training is one step after another; the first call of a turn, which
-    finds caches and memory in another state, is not counted.
+    A turn is several calls, as training is one step after another; the first of them, which finds
+    caches and memory in another state, is not counted. A long program has one call per turn.
     """
     seconds: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(rounds):
@@ -38,7 +38,7 @@ def interleaved(
             for call in range(calls):
                 began = time.perf_counter()
                 program()
-                if call:
+                if call or calls == 1:
                     seconds[name].append(time.perf_counter() - began)
     return {name: statistics.median(times) for name, times in seconds.items()}
 
