@@ -35,7 +35,7 @@ WALKS = {"dimensions": 8, "walks": 4, "length": 8, "window": 2}
 SMALL: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("pwa", "pwa-controlled", "cane", "wane", "cene", "dmte"), NEURAL),
     **{name: NEURAL for name in METHODS if name.endswith(("-text", "-mlp")) and name[0] in "cwp"},
-    **dict.fromkeys(("vhe", "vhe-texts"), GRAPH),
+    **dict.fromkeys(("vhe", "vhe-one-scale", "vhe-texts"), GRAPH),
     "pair-vhe": {**PAIR, "near_pairs": 8, "threads": 1},
     "pair-vhe-paper": {**PAIR, "epochs": 0.0},
     "mmb": {"blocks": 3, "steps": 5},

@@ -39,6 +39,19 @@ def test_a_column_in_which_the_pair_model_leads_is_named() -> None:
     assert "not in Cora 15 % `lines` (PairVHE 91.0, VHE 90.0)" in text
 
 
+def test_the_link_posterior_is_compared_with_the_embedding_alone() -> None:
+    one = [
+        link("vhe-one-scale", 0.9603, mrr=0.5),
+        link("vhe-one-scale", 0.92, mrr=0.5, protocol="clean"),
+    ]
+    both = [{**result, "mrr": 0.6} for result in RESULTS] + one
+    text = "\n".join(summary(both))
+    assert "AUC in 1 of 2 columns (least: -2.00, Cora 15 % `clean`)" in text
+    assert "MRR in 2 of 2 columns (least: +10.00, Cora 15 % " in text
+    assert "highest AUC in 1 of 2 columns (not in Cora 15 % `clean` (GCN" in text
+    assert "among 2–4 methods measured there" in text
+
+
 def test_columns_of_other_tasks_are_named_too() -> None:
     labels = {"task": "classify", "ratio": None, "protocol": None}
     more = [

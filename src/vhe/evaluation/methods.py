@@ -15,11 +15,12 @@ from vhe.errors import VHEError
 from vhe.runtime import plugins
 
 if TYPE_CHECKING:
-    from vhe.estimators import PairVHE
+    from vhe.estimators import VHE, PairVHE
     from vhe.predict.scoring import Method
 
 METHODS: Mapping[str, str] = {  # "module:class" or "module:factory function"
     "vhe": "vhe.estimators:VHE",
+    "vhe-one-scale": "vhe.evaluation.methods:one_scale_vhe",
     "pair-vhe": "vhe.estimators:PairVHE",
     "pair-vhe-paper": "vhe.evaluation.methods:paper_pair_vhe",
     "pair-vhe-paper-untrained": "vhe.evaluation.methods:untrained_paper_pair_vhe",
@@ -113,6 +114,13 @@ def make(name: str, seed: int, **settings: Any) -> Method:
     if missing:
         raise VHEError(f"{name}: a method must have {', '.join(CONTRACT)}, but lacks {missing[0]}")
     return method
+
+
+def one_scale_vhe(*, random_state: int, **settings: Any) -> VHE:
+    """Return `VHE` that scores pairs by the cosine of its embedding, without other features."""
+    from vhe.estimators import VHE
+
+    return VHE(random_state=random_state, verbose=False, **{"link_features": ""} | settings)
 
 
 def paper_pair_vhe(*, random_state: int, **settings: Any) -> PairVHE:

@@ -15,6 +15,8 @@ from vhe.runtime.messages import counted
 
 SHARES = (0.15, 0.55, 0.95)
 OURS = ("vhe", "pair-vhe")
+ONE_SCALE = "vhe-one-scale"  # VHE without the link posterior
+EQUAL = 0.0005  # differences of means that count as equal
 BASIC = ("pwa", "diffused-text")  # in the table whether they are second or not
 Cell = tuple[str, str, float]  # dataset, protocol, fraction of the edges
 
@@ -49,7 +51,7 @@ def summary(results: Sequence[Result]) -> list[str]:
         if c[1] == "lines" and (figure := published("link", c[0], "vhe", c[2]))
     }
     reached = [c for c in printed if aucs[c, "vhe"].mean >= printed[c].mean]
-    counts = sorted(Counter(cell for cell, _ in aucs if cell in cells).values())
+    counts = sorted(Counter(c for c, m in aucs if c in cells and m != ONE_SCALE).values())
     among = "–".join(dict.fromkeys(f"{count}" for count in (counts[:1] + counts[-1:])))
     others: tuple[tuple[Task, str, str], ...] = (
         ("classify", "accuracy", "classification"),
@@ -64,7 +66,7 @@ def summary(results: Sequence[Result]) -> list[str]:
         f"1. `VHE` has the highest AUC in {_leads(aucs)} of link prediction among {among} "
         "methods measured there ([tables](link.md))" + "".join(f"; {each}" for each in also) + ".",
         f"2. `PairVHE`, the paper's model, is above PWA, the paper's model without the homophilic "
-        f"prior, in {above} of {len(pairs)} columns.",
+        f"prior, in {above} of {len(pairs)} columns{_link_posterior(results)}.",
         f"3. The paper's printed row is reached in {len(reached)} of {len(printed)} columns"
         + (f" ({'; '.join(map(_name, reached))})" if reached else "")
         + '; the page "How do these figures compare with the paper\'s?" has the details.',
@@ -79,13 +81,37 @@ def summary(results: Sequence[Result]) -> list[str]:
     ]
 
 
+def _link_posterior(results: Sequence[Result]) -> str:
+    """Return a clause that compares the link posterior with the cosine of the embedding."""
+    parts = []
+    for measure, name in (("auc", "AUC"), ("mrr", "MRR")):
+        figures = _figures(results, "link", measure)
+        gains = {
+            cell: figures[cell, "vhe"].mean - figures[cell, ONE_SCALE].mean
+            for cell in _cells(figures)
+            if (cell, ONE_SCALE) in figures
+        }
+        if gains:
+            worst = min(gains, key=lambda cell: gains[cell])
+            count = sum(gain >= -EQUAL for gain in gains.values())
+            parts.append(
+                f"{name} in {count} of {len(gains)} columns "
+                f"(least: {100 * gains[worst]:+.2f}, {_name(worst)})"
+            )
+    if not parts:
+        return ""
+    return "; the link posterior of `VHE` is at or above its embedding alone (one scale) in " + (
+        " and in ".join(parts)
+    )
+
+
 def _figures(
     results: Sequence[Result], task: Task, measure: str = "auc"
 ) -> dict[tuple[Cell, str], Figure]:
     """Return a measure of a task by cell and method."""
     values: dict[tuple[Cell, str], list[float]] = {}
     for result in results:
-        if result["task"] == task:
+        if result["task"] == task and measure in result:
             cell = result["dataset"], result.get("protocol") or "", column(task, result)
             values.setdefault((cell, result["method"]), []).append(float(result[measure]))
     return {key: Figure.of(same) for key, same in values.items()}
@@ -108,8 +134,8 @@ def _leads(figures: dict[tuple[Cell, str], Figure]) -> str:
 
 
 def _rival(aucs: dict[tuple[Cell, str], Figure], cell: Cell) -> str:
-    """Return the best method other than VHE in a cell; empty if there is none."""
-    others = {m: f.mean for (c, m), f in aucs.items() if c == cell and m != "vhe"}
+    """Return the best method other than VHE and its part; empty if there is none."""
+    others = {m: f.mean for (c, m), f in aucs.items() if c == cell and m not in ("vhe", ONE_SCALE)}
     return max(others, key=lambda method: others[method], default="")
 
 

@@ -26,6 +26,7 @@ Figures = dict[tuple[str, Any], Figure]  # by row and column
 
 OWN_NAMES = {
     "vhe": "VHE",
+    "vhe-one-scale": "VHE, one scale",
     "pair-vhe": "PairVHE",
     "pair-vhe-paper": "PairVHE, paper's settings",
     "pair-vhe-paper-untrained": "PairVHE, paper's settings, untrained",
