@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vhe.errors import VHEError
+from vhe.runtime.messages import shortened, shown
 from vhe.storage.keys import decode_key, encode_key
 
 State = Literal["accepted", "rejected", "postponed"]
@@ -63,16 +64,23 @@ class Decisions:
             self._database = sqlite3.connect(
                 path, timeout=10, check_same_thread=False, isolation_level=None
             )
-            self._prepare()
-            self.all()
         except sqlite3.Error as error:
             raise self._error(error) from None
+        try:
+            self._prepare(create)
+            self.all()
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # also of a damaged schema
+            self._database.close()
+            raise self._error(error) from None
+        except VHEError:
+            self._database.close()
+            raise
 
-    def _prepare(self) -> None:
+    def _prepare(self, create: bool) -> None:
         run = self._database.execute
         (application,), (version,) = run("PRAGMA application_id"), run("PRAGMA user_version")
-        empty = not run("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if empty:
+        objects = run("SELECT type, name FROM sqlite_master").fetchall()
+        if create and not objects:
             run("PRAGMA journal_mode=WAL")
             run("BEGIN IMMEDIATE")
             if not run("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -87,6 +95,8 @@ class Decisions:
                 f"{self.path}: decisions in format {version[0]}, but this version of vhe reads "
                 f"format {FORMAT}; install a newer vhe"
             )
+        elif objects != [("table", "decisions")]:  # a view or a trigger could do anything
+            raise VHEError(f"{self.path}: not a sound file of decisions; restore a copy")
         run("PRAGMA synchronous=FULL")
 
     def close(self) -> None:
@@ -140,9 +150,22 @@ class Decisions:
         for low, high, state, probability, decided in self._database.execute(
             "SELECT source, target, state, probability, decided FROM decisions"
         ):
-            if state not in get_args(State):
-                raise VHEError(f"{self.path}: unknown state {state!r} of a decision")
-            source, target = (decode_key(json.loads(key)) for key in (low, high))
+            try:
+                source, target = (decode_key(json.loads(key)) for key in (low, high))
+                sound = (
+                    (low, high) == pair_key(source, target)
+                    and state in get_args(State)
+                    and isinstance(probability, float)
+                    and 0 <= probability <= 1
+                    and isinstance(decided, str)
+                )
+            except (ValueError, LookupError, TypeError, RecursionError, VHEError):
+                sound = False
+            if not sound:
+                raise VHEError(
+                    f"{self.path}: the decision on {shown(low)} and {shown(high)} is damaged; "
+                    "restore a copy or choose another file"
+                )
             found[low, high] = Decision(source, target, state, probability, decided)
         self._read = found
         self.changes += 1
@@ -151,8 +174,9 @@ class Decisions:
         """The pairs of ids with this state."""
         return [(d.source, d.target) for d in self.all().values() if d.state == state]
 
-    def _error(self, error: sqlite3.Error) -> VHEError:
-        return VHEError(f"{self.path}: the decisions cannot be read or saved ({error})")
+    def _error(self, error: sqlite3.Error | UnicodeDecodeError) -> VHEError:
+        reason = shortened(" ".join(str(error).split()), 200)
+        return VHEError(f"{self.path}: the decisions cannot be read or saved ({reason})")
 
 
 def pair_key(source: Hashable, target: Hashable) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from vhe.errors import VHEError
+from vhe.runtime.files import read_bytes
 from vhe.storage.folder import sync_folder
 
 BINARY = getattr(os, "O_BINARY", 0)  # otherwise Windows changes line ends
@@ -39,7 +40,7 @@ class Journal:
         except OSError as error:
             raise self._error(error) from None
         try:
-            new = not path.exists() or path.stat().st_size < len(HEADER)
+            new = not path.exists() or _is_partial_header(path)
             self.records, end = ([], 0) if new else read_journal(path)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o600)
             os.ftruncate(self._file, end)  # a record that was cut off
@@ -91,12 +92,14 @@ class Journal:
         return VHEError(f"{self.path}: cannot be written ({error.strerror or error})")
 
 
+def _is_partial_header(path: Path) -> bool:
+    """Whether a crash ended the creation of a journal; other short files are not replaced."""
+    return path.stat().st_size < len(HEADER) and HEADER.startswith(read_bytes(path))
+
+
 def read_journal(path: Path) -> tuple[list[Record], int]:
     """The records of a journal, and the position after the last complete one."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise VHEError(f"{path}: cannot be read ({error.strerror or error})") from None
+    data = read_bytes(path)
     if not data.startswith(HEADER):
         raise VHEError(f"{path}: not a journal of vhe; choose another file")
     records: list[Record] = []
@@ -128,7 +131,7 @@ def _record(number: int, line: bytes) -> Record | None:
         if len(checksum) == 8 and int(checksum, 16) == _checksum(number, content):
             record = json.loads(content)
             return record if isinstance(record, dict) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     return None
 

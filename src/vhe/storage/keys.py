@@ -30,8 +30,11 @@ def encode_key(value: Any) -> Any:
 
 
 def decode_key(value: Any) -> Any:
-    if isinstance(value, dict):
-        if "tuple" in value:
-            return tuple(decode_key(part) for part in value["tuple"])
+    """Return the id or label of a JSON value, or raise `ValueError` if it is none."""
+    if isinstance(value, dict) and [*value] == ["tuple"] and isinstance(value["tuple"], list):
+        return tuple(decode_key(part) for part in value["tuple"])
+    if isinstance(value, dict) and [*value] == ["bytes"] and isinstance(value["bytes"], str):
         return bytes.fromhex(value["bytes"])
+    if isinstance(value, dict | list):
+        raise ValueError("not an id or a label")
     return value

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
+from vhe.runtime.messages import shown
 from vhe.storage.keys import decode_key, encode_key
 
 if TYPE_CHECKING:
@@ -39,14 +41,25 @@ class Change:
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Change:
+        """The change of a record; `LookupError`, `TypeError` or `ValueError` if it is none."""
+        texts = {decode_key(v): (text, decode_key(label)) for v, text, label in record["texts"]}
+        if not all(isinstance(text, str) for text, _ in texts.values()):
+            raise TypeError("a text that is none")
+        links = [(decode_key(a), decode_key(b)) for a, b in record["links"]]
+        return cls(texts, links, [decode_key(vertex) for vertex in record["removed"]])
+
+
+def recorded_changes(records: Sequence[dict[str, Any]], path: Path) -> list[Change]:
+    """The changes of the records of a journal, which is input also when its checksums are right."""
+    changes = []
+    for number, record in enumerate(records):
         try:
-            return cls(
-                {decode_key(v): (text, decode_key(label)) for v, text, label in record["texts"]},
-                [(decode_key(a), decode_key(b)) for a, b in record["links"]],
-                [decode_key(vertex) for vertex in record["removed"]],
-            )
-        except (LookupError, TypeError, ValueError) as error:
-            raise VHEError(f"unknown record of the journal: {error!r}") from None
+            changes += [Change.of(change) for change in record["changes"]]
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise VHEError(
+                f"{path}:{number + 2}: not a change of a network ({shown(error)}); restore a copy"
+            ) from None
+    return changes
 
 
 class Pending:

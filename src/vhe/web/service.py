@@ -18,9 +18,9 @@ import numpy as np
 from vhe.errors import VHEError
 from vhe.storage.decisions import Decisions, State
 from vhe.storage.derived import Arrays
-from vhe.storage.journal import Journal, Record, journal_file, read_journal
+from vhe.storage.journal import Journal, journal_file, read_journal
 from vhe.web.background import Background, Task, compute
-from vhe.web.changes import Change, Pending
+from vhe.web.changes import Change, Pending, recorded_changes
 from vhe.web.explorer import Answer, Explorer
 from vhe.web.loading import Loaded, load, store, valid_layout, valid_ranking
 from vhe.web.overlay import arranged, reranked
@@ -65,13 +65,12 @@ def read_base(folder: Path, seed: int | None) -> Base:
     return Base(folder, real, load(real, seed))
 
 
-def first_snapshot(loaded: Loaded, records: Iterable[Record] = ()) -> Snapshot:
+def first_snapshot(loaded: Loaded, changes: Iterable[Change] = ()) -> Snapshot:
     """A model as its folder has it, with the changes of a journal."""
     network = loaded.model.network_
     pending = Pending(network)
-    for record in records:
-        for change in record["changes"]:
-            pending.replay(Change.of(change))
+    for change in changes:
+        pending.replay(change)
     model = pending.applied(loaded.model)
     ranking = loaded.ranking
     if ranking is not None and model is not loaded.model:
@@ -82,12 +81,12 @@ def first_snapshot(loaded: Loaded, records: Iterable[Record] = ()) -> Snapshot:
     return Snapshot(explorer, "final", ranking)
 
 
-def saved_records(folder: Path, journal: Journal | None) -> list[Record]:
+def saved_changes(folder: Path, journal: Journal | None) -> list[Change]:
     """The changes of the network of a model; a read-only server reads those of the last one."""
     if journal is not None:
-        return journal.records
+        return recorded_changes(journal.records, journal.path)
     path = journal_file(folder)
-    return read_journal(path)[0] if path.exists() else []
+    return recorded_changes(read_journal(path)[0], path) if path.exists() else []
 
 
 class Service:
@@ -250,7 +249,7 @@ class Service:
         base = read_base(self.base.given, self.seed)
         if base.loaded.fingerprint == self.base.loaded.fingerprint:
             return self.snapshot
-        fresh = first_snapshot(base.loaded, saved_records(base.given, self.journal))
+        fresh = first_snapshot(base.loaded, saved_changes(base.given, self.journal))
         before, after = self.snapshot.explorer.network, fresh.explorer.network
         moved = after.ids[: len(before)] != before.ids
         fresh.explorer.warm_up()

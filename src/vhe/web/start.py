@@ -8,7 +8,7 @@ from pathlib import Path
 from vhe.errors import VHEError
 from vhe.storage.decisions import Decisions, decisions_file
 from vhe.storage.journal import Journal, journal_file
-from vhe.web.service import Service, first_snapshot, read_base, saved_records
+from vhe.web.service import Service, first_snapshot, read_base, saved_changes
 
 
 def start_service(
@@ -40,7 +40,7 @@ def start_service(
     if base.loaded.coordinates is None:
         note("the map is computed in the background; until then the page shows principal axes")
     return Service(
-        first_snapshot(base.loaded, saved_records(folder, journal)),
+        first_snapshot(base.loaded, saved_changes(folder, journal)),
         base=base,
         seed=seed,
         decisions=decisions,
