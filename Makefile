@@ -77,7 +77,7 @@ hashes: $(STAMP) ## write requirements-release.txt: the packages of a release wi
 
 audit: $(STAMP) ## check the pinned versions for known vulnerabilities (needs network access)
 	@$(BIN)/python -m pip install --quiet pip-audit
-	@$(BIN)/python -m pip_audit --disable-pip --no-deps -r constraints.txt
+	@$(BIN)/python -m pip_audit --strict --disable-pip --no-deps -r constraints.txt
 
 docs: $(VENV)/.docs ## build the manual into site/index.html
 	@$(BIN)/python docs/check_links.py
