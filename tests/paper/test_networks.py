@@ -23,10 +23,12 @@ def write(folder: Path, name: str, rows: list[Row]) -> None:
 
 def test_means_over_seeds_and_the_best_of_each_measure(tmp_path: Path) -> None:
     rows = [(15, "vhe", 0, 0.9, 0.5), (15, "vhe", 1, 0.8, 0.3), (15, "tfidf", 0, 0.7, 0.45)]
+    rows += [(15, "tfidf", 1, 0.7, 0.45), (15, "tfidf", 2, 0.1, 0.1), (15, "tadw", 0, 0.6, 0.1)]
     write(tmp_path, "perl", rows)
     page = "\n".join(networks_page(tmp_path))
     assert "| `VHE` | **85.0** / 40.0 |" in page
     assert "| TF-IDF | 70.0 / **45.0** |" in page
+    assert "TADW" not in page  # not measured with the second seed
     assert "10 vertices, 4.0 links per vertex; seeds 0 to 1; commit 0123456789." in page
     assert "AUC: `VHE` is at or above one scale, diffused text and TF-IDF in 1 of 1" in page
     assert "at worst -5.0 (Perl modules, 15 %)" in page

@@ -23,9 +23,9 @@ NETWORKS = {
     "headers": "C++ headers",
     "debian-core": "Debian packages, dense core",
     "imports-core": "Python modules, dense core",
-    "small-cora": "10 neighbourhoods of Cora",
-    "small-hepth": "10 neighbourhoods of HepTh",
-    "small-seealso": "10 neighbourhoods of See Also",
+    "small-cora": "Neighbourhoods of Cora",
+    "small-hepth": "Neighbourhoods of HepTh",
+    "small-seealso": "Neighbourhoods of See Also",
 }
 COMPARED = {
     "vhe": "`VHE`",
@@ -65,21 +65,18 @@ Means = dict[tuple[Cell, str], NDArray[np.float64]]  # AUC and MRR by method
 def networks_page(results: Path) -> list[str]:
     """The lines of the page, in Markdown."""
     stored = _read(results / "networks")
-    scores: dict[tuple[Cell, str], list[list[float]]] = defaultdict(list)
-    for name, network in stored.items():
-        for row in network["scores"]:
-            scores[(name, row["ratio"]), row["method"]].append([row["auc"], row["mrr"]])
-    means = {key: 100 * np.mean(found, axis=0) for key, found in scores.items()}
+    means = _means(stored)
     lines = [f"# {TITLE}", "", ABOUT, "", *_summary(means), ""]
     for name, network in stored.items():
         cells = sorted({cell for cell, _ in means if cell[0] == name}, key=lambda cell: cell[1])
         if not cells:
             continue
         degree = 2 * network["links"] / network["vertices"]
-        seeds = sorted({row["seed"] for row in network["scores"]})
+        seeds = sorted({row["seed"] for row in network["scores"] if row["method"] == "vhe"})
         span = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
         size = f"{network['vertices']:,} vertices, {degree:.1f} links per vertex"
-        size = "100 to 300 vertices each" if name.startswith("small-") else size
+        if name.startswith("small-"):
+            size = f"{len(seeds)} networks of 100 to 300 vertices"
         commit = str(network["origin"]["git"])[:10]
         lines += [f"## {NETWORKS[name]}", ""]
         lines += [f"{size}; {span}; commit {commit}.", ""]
@@ -94,6 +91,20 @@ def _read(folder: Path) -> dict[str, dict[str, Any]]:
         name: json.loads(path.read_text(encoding="utf-8"))
         for name, path in paths.items()
         if path.exists()
+    }
+
+
+def _means(stored: dict[str, dict[str, Any]]) -> Means:
+    """Means over the seeds of `VHE`; without methods that were not measured with all of them."""
+    scores: dict[tuple[Cell, str], dict[int, list[float]]] = defaultdict(dict)
+    for name, network in stored.items():
+        for row in network["scores"]:
+            found = scores[(name, row["ratio"]), row["method"]]
+            found[row["seed"]] = [row["auc"], row["mrr"]]
+    return {
+        (cell, method): 100 * np.mean([found[seed] for seed in seeds], axis=0)
+        for (cell, method), found in scores.items()
+        if (seeds := scores.get((cell, "vhe"), found).keys()) <= found.keys()
     }
 
 
