@@ -68,7 +68,7 @@ def networks_page(results: Path) -> list[str]:
     means = _means(stored)
     lines = [f"# {TITLE}", "", ABOUT, "", *_summary(means), ""]
     for name, network in stored.items():
-        cells = sorted({cell for cell, _ in means if cell[0] == name}, key=lambda cell: cell[1])
+        cells = sorted(cell for cell, method in means if cell[0] == name and method == "vhe")
         if not cells:
             continue
         degree = 2 * network["links"] / network["vertices"]
