@@ -66,6 +66,16 @@ def test_codes_and_means_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(own.means("embedding", prior, masked[:0], vertices), expected)
 
 
+def test_a_small_graph_is_solved_for_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "REGION", 8)
+    words, masked, vertices = word_vectors(), np.array([0, 5, 9]), np.arange(90)
+    prior = GraphPrior(LINKS, CORPUS.lengths, link_strength=1.0)
+    own = Blocks(TextCodes(CORPUS), 4, show=False)
+    codes = torch.from_numpy(own.use(words))
+    exact = prior.posterior(masked).mean(codes).numpy()
+    assert np.array_equal(own.means("embedding", prior, masked, vertices), exact)
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_nearest_texts_of_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     table, _ = TextCodes(CORPUS).table(word_vectors())
