@@ -337,6 +337,15 @@ def test_data_lists_the_datasets(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.skipif("VHE_DATA_DIR" not in os.environ, reason="VHE_DATA_DIR is not set")
+def test_data_prints_statistics_of_two_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "v.csv").write_text("id,text\na,red fox\nb,brown fox\n")
+    (tmp_path / "e.csv").write_text("source,target\na,b\n")
+    tables = ("--vertices", f"{tmp_path}/v.csv", "--edges", f"{tmp_path}/e.csv")
+    assert run_json(capsys, "data", *tables)["vertices"] == 2
+
+
 def test_data_prints_statistics(capsys: pytest.CaptureFixture[str]) -> None:
     counts = run_json(capsys, "data", "hepth")
     assert (counts["vertices"], counts["links"], counts["isolated"]) == (1038, 1974, 0)
@@ -568,7 +577,7 @@ def test_epochs_are_passes_over_the_links(files: list[str], tmp_path: Path) -> N
                 "best_step": 90,
                 "validation_auc": None,
             },
-            "no validation links",
+            "too few links for validation: probabilities are rough",
         ),
         (
             {"model": "graph", "trained": False, "steps": 0, "best_step": 0},

@@ -4,11 +4,13 @@ import io
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from vhe.cli import demo
 from vhe.cli.demo import present, summary
 from vhe.data.network import TextNetwork
 from vhe.estimators import VHE, load_model
@@ -105,6 +107,19 @@ def test_output_is_plain_and_fits_80_columns(shown: tuple) -> None:
         "vhe fit --vertices ",
     ):
         assert line in printed
+
+
+def test_next_steps_name_a_command_that_the_shell_finds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shown: tuple
+) -> None:
+    _, _, network, _ = shown
+    found = SimpleNamespace(network=network, suggestions=lambda: [(0, 1, 0.5)])
+    monkeypatch.setattr("sys.argv", [".venv/bin/vhe", "demo"])
+    for installed, program in ((None, ".venv/bin/vhe"), ("/usr/bin/vhe", "vhe")):
+        monkeypatch.setattr("shutil.which", lambda name, path=installed: path)
+        console = Console(file=io.StringIO(), width=80)
+        demo._print_next_steps(console, tmp_path, found)
+        assert f"  {program} serve " in console.file.getvalue()
 
 
 def test_the_saved_model_gives_the_printed_probabilities(shown: tuple) -> None:

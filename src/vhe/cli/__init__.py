@@ -48,7 +48,7 @@ LIGHT = {"--help", "-h", "--version", "config"}  # import no numerical library
 # Each command, its usage, and an example.
 COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
     (demo.demo, "[--out DIR]", "--out demo"),
-    (data.data, "[NAME]", "cora"),
+    (data.data, "[SOURCE]", "cora"),
     (fit.fit, "SOURCE --out MODEL", "cora --out runs/cora --seed 0 --set latent_dim=100"),
     (config.config, "[graph|pair]", "graph"),
     (embed.embed, "MODEL --out FILE", "runs/cora --out cora.parquet --std"),
@@ -70,7 +70,7 @@ COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
     ),
     (
         reproduce.reproduce,
-        "[link|classify|unseen|degree|...|all|report]",
+        "[TASK]",
         "link --datasets cora --methods tfidf,vhe --seeds 0-2",
     ),
     (bench.bench, "[NAME]", "alignment --datasets cora,hepth"),
@@ -166,7 +166,7 @@ def _cause(error: CycloptsError) -> str:
         return str(error).strip().rstrip(".")
     names = {name.lstrip("-"): name for name in known}
     near = similar(word.lstrip("-"), names, cutoff=0.65)
-    return f"unknown {kind} {word}" + (f": did you mean {names[near]}?" if near else "")
+    return f"unknown {kind} {word}" + (f" (did you mean {names[near]}?)" if near else "")
 
 
 def _sentence(error: OSError) -> str:

@@ -20,7 +20,7 @@ PER_DATASET = ("fit", "alignment", "step", "multiprocess")
 def bench(
     name: Annotated[
         Benchmark | None,
-        Help("startup, fit, alignment, step, scale, embedding, multiprocess or serve"),
+        Help("one of the benchmarks above (default: all)"),
     ] = None,
     /,
     *,
@@ -34,19 +34,24 @@ def bench(
 ) -> None:
     """Measure the speed of this machine.
 
-    Interleaved runs give ratios that hold on a busy machine, too. startup and
-    serve use the graph model, fit both models, all others the pair model.
+    Ratios are measured in interleaved runs, so that they hold on a busy machine,
+    too. The benchmarks are:
 
-    startup: suggest, score, explain and embed from a cold start, relative to
-    python -c "import numpy", and their memory. fit: both models with the native kernels and with
-    torch alone. alignment: training pairs per second relative to a straightforward
-    implementation padded to 300 words. step: a training step relative to matrix
-    products, and the share of data loading. scale: a training pair among 63,000
-    vertices relative to one among 2,300, and peak memory. embedding: time per
-    vertex of embeddings and suggestions by network size. multiprocess: two
-    processes under torchrun relative to one process with two threads. serve: time
-    to the first answer of vhe serve among 63,000 vertices, and latencies of 64
-    clients with writes while models are swapped (minutes).
+    - startup: suggest, score, explain and embed from a cold start, relative to
+      python -c "import numpy", and their memory
+    - fit: both models, with the native kernels and with torch alone
+    - alignment: training pairs per second of the pair model, relative to an
+      implementation that pads texts to 300 words
+    - step: a training step of the pair model, relative to matrix products, and the
+      share of data loading
+    - scale: a training pair of the pair model among 63,000 vertices, relative to one
+      among 2,300, and peak memory
+    - embedding: time per vertex of embeddings and suggestions of the pair model, by
+      network size
+    - multiprocess: training of the pair model by two processes under torchrun,
+      relative to one process with two threads
+    - serve: time to the first answer of vhe serve among 63,000 vertices, and latency
+      for 64 clients while vertices are added and models are swapped (takes minutes)
     """
     results: dict[str, dict[str, float]] = {}
     with diagnostics_to_stderr(json), using_threads(threads):

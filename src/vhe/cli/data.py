@@ -11,25 +11,26 @@ from vhe.cli.source import NetworkOptions, read_network
 
 
 def data(
-    name: Annotated[
-        str | None, Help("dataset name, file or folder (default: list all datasets)")
+    source: Annotated[
+        str | None,
+        Help("dataset name, file, folder or database URL (default: list all datasets)"),
     ] = None,
     /,
     *,
     reading: NetworkOptions | None = None,
     json: Json = False,
 ) -> None:
-    """List the datasets, or print statistics of one.
+    """List the datasets, or print statistics of a network.
 
-    Downloads the dataset if it is not available locally.
+    A dataset that is not available locally is downloaded.
     """
-    if name is None:
+    if source is None and reading is None:
         _list(json)
         return
     from vhe.data.datasets import statistics
 
     with diagnostics_to_stderr(json):
-        network = read_network(name, reading)
+        network = read_network(source, reading)
         counts = statistics(network)
     rows = [(key.replace("_", " "), _format(value)) for key, value in counts.items()]
     print_result(json, {**counts, "notes": network.notes}, rows)

@@ -185,6 +185,7 @@ def _print_next_steps(console: Console, out: Path, found: Findings) -> None:
     from rich.text import Text
 
     model = shlex.quote(str(out / "model"))
+    vhe = output.program()
     pairs = [
         " ".join(shlex.quote(str(found.network.ids[vertex])) for vertex in (i, j))
         for i, j, _ in found.suggestions()
@@ -195,10 +196,10 @@ def _print_next_steps(console: Console, out: Path, found: Findings) -> None:
         f"  {out / 'report.html'}  report with a map; open it in a browser\n",
         f"  {out / 'model'}  model folder\n",
         ("\nNext steps\n", "bold"),
-        f"  vhe serve {model}  explore the model in a browser\n",
-        f"  vhe suggest {model}  all missing links\n",
-        f"  vhe explain {model} {shortest}\n",
-        "  vhe fit --vertices VERTICES.csv --edges EDGES.csv --out MODEL",
+        f"  {vhe} serve {model}  explore the model in a browser\n",
+        f"  {vhe} suggest {model}  all missing links\n",
+        f"  {vhe} explain {model} {shortest}\n",
+        f"  {vhe} fit --vertices VERTICES.csv --edges EDGES.csv --out MODEL",
     )
     console.print(text, soft_wrap=True)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 from cyclopts.types import PositiveInt
 
 from vhe.cli.options import Help
@@ -16,7 +16,7 @@ Vectors = Annotated[
 ]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group=Group("Text encoders and vectors", sort_key=2))
 @dataclass(frozen=True)
 class EncoderOptions:
     """Vectors beside words: encoded from the texts, or given."""

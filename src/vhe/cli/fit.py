@@ -18,7 +18,13 @@ from vhe.cli.config import Model, settings, settings_class
 from vhe.cli.encoder import EncoderOptions
 from vhe.cli.help import print_panel
 from vhe.cli.options import Help, Json, Overwrite, Source, Threads
-from vhe.cli.output import diagnostics_to_stderr, print_lines, print_result, print_status
+from vhe.cli.output import (
+    diagnostics_to_stderr,
+    print_lines,
+    print_result,
+    print_status,
+    program,
+)
 from vhe.cli.paths import check_free_space, check_model_folder, training_folder
 from vhe.cli.source import NetworkOptions, read_network
 from vhe.errors import VHEError
@@ -306,13 +312,13 @@ def _report(estimator: Estimator, out: Path, json: bool) -> None:
         ],
     )
     if not json:
-        folder = shlex.quote(str(out))
+        folder, vhe = shlex.quote(str(out)), program()
         print_lines(
             "",
             "Next steps",
-            f"  vhe suggest {folder}                    missing links",
-            f"  vhe report {folder} --out report.html   map, missing links, accuracy",
-            f"  vhe serve {folder}                      explore it in a browser",
+            f"  {vhe} suggest {folder}                    missing links",
+            f"  {vhe} report {folder} --out report.html   map, missing links, accuracy",
+            f"  {vhe} serve {folder}                      explore it in a browser",
         )
 
 
@@ -330,7 +336,7 @@ def training_sentence(result: dict[str, object]) -> str:
     if result["model"] == "graph" and not result["trained"]:
         return "training did not improve validation; using the closed-form solution"
     if not isinstance(auc, float):
-        return "no validation links"
+        return "too few links for validation: probabilities are rough"
     # The best of several validations is optimistic: it selects a step and is no test score.
     best = "best validation AUC" if result["model"] == "graph" else "validation AUC"
     return f"{best} {100 * auc:.1f} % {at}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,8 @@ def formatter() -> DefaultFormatter:
 
 
 def description(command: Callable[..., Any]) -> str:
-    """Return the docstring of a command, with unwrapped paragraphs."""
-    text = inspect.getdoc(command) or ""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+    """Return the docstring of a command, with unwrapped paragraphs and list items."""
+    return re.sub(r"(?<!\n)\n(?!\n|- )\s*", " ", inspect.getdoc(command) or "")
 
 
 def print_panel(title: str, entries: Iterable[tuple[str, str, str]]) -> None:

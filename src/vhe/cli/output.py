@@ -9,9 +9,12 @@ import contextlib
 import json
 import logging
 import math
+import shlex
+import shutil
 import sys
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vhe.runtime.messages import printable
@@ -158,3 +161,10 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | bool):
         return value
     return str(value)
+
+
+def program() -> str:
+    """Return how the shell finds this command: vhe, or its path, such as .venv/bin/vhe."""
+    called = Path(sys.argv[0])
+    on_path = called.stem != "vhe" or shutil.which("vhe")
+    return "vhe" if on_path else shlex.quote(str(called))

@@ -29,7 +29,7 @@ RESULTS, PAGES = Path("results"), Path("docs/results")
 def reproduce(
     task: Annotated[
         Literal[Task, "all", "quick", "heart", "report"],
-        Help("table or figure of the paper, all, quick, heart, or report"),
+        Help("what to run"),
     ] = "all",
     /,
     *,
@@ -46,7 +46,7 @@ def reproduce(
     ] = None,
     format: Annotated[
         Literal["markdown", "latex", "csv"] | None,
-        Help("report: pages, or all tables in one LaTeX or CSV file (default: markdown)"),
+        Help("report: markdown (pages), latex or csv (one file) (default: markdown)"),
     ] = None,
     workers: Annotated[PositiveInt, Help("number of processes")] = 1,
     background: Annotated[bool, Help("run detached from this terminal")] = False,
@@ -54,27 +54,25 @@ def reproduce(
 ) -> int:
     """Run the experiments of the paper.
 
-    Tables: link, classify, unseen, and ablation (not in the paper). Figures:
-    degree (AUC by degree), lambda and alpha (sensitivity to the two settings),
-    structure (with and without structure embeddings), tsne (a map coloured by
-    label).
+    The tasks are:
+
+    - link, classify, unseen: the tables of the paper
+    - degree: AUC by degree; lambda, alpha: sensitivity to these settings; structure:
+      with and without structure embeddings; tsne: map coloured by label
+    - ablation: models without some of their parts (not in the paper)
+    - all: all of these
+    - heart: the public benchmark HeaRT on Citeseer, whose files must be in
+      VHE_DATA_DIR (options: --methods, --seeds, --results)
+    - quick: 24 results of link prediction, measured again in minutes and compared
+      with those in --results; the exit status is 1 unless all are within two standard
+      deviations (options: --results, --workers)
+    - report: Markdown pages with our tables and figures beside the paper's, or, with
+      --format, the tables in one file (options: --results, --out, --format)
 
     Each experiment writes one file. Finished experiments are not repeated: after
-    Ctrl-C the same command resumes. All experiments of one seed run before those
-    of the next. With several workers, each uses one thread. The complete grid
-    takes days.
-
-    heart measures the public benchmark HeaRT on Citeseer, whose files must be in
-    VHE_DATA_DIR; it has the options --methods, --seeds and --results only.
-
-    quick measures 24 cells of link prediction again, in minutes, and compares
-    them with the committed figures in --results. The exit status is 1 unless all
-    are within two standard deviations. It has the options --results and --workers
-    only.
-
-    report writes Markdown pages with the tables and figures of our results and
-    the paper's, or with --format latex or csv the tables alone, to tables.tex or
-    tables.csv; it has the options --results, --out and --format only.
+    Ctrl-C the same command resumes. All experiments of one seed run before those of
+    the next. With several workers, each uses one thread. The complete grid takes
+    days.
     """
     if task == "report":
         _report(results, out or PAGES, format or "markdown", json)

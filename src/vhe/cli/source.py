@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from vhe.cli.options import Help
 from vhe.cli.output import print_status
@@ -22,11 +22,16 @@ if TYPE_CHECKING:
     from vhe.fitted import FittedModel
 
 
-def _names(meaning: str) -> str:
-    return " | ".join(SYNONYMS[meaning])
+READING = Group("Reading the network", sort_key=1)
 
 
-@Parameter(name="*")
+def _column(text: str, meaning: str = "", metavar: str = "COLUMN") -> Parameter:
+    names = SYNONYMS.get(meaning, ())[:3]
+    default = f" (default: {', '.join(names)}, ...)" if names else ""
+    return Help(text + default, metavar=metavar)
+
+
+@Parameter(name="*", group=READING)
 @dataclass(frozen=True)
 class NetworkOptions:
     """How a network is read; the options of every command with a SOURCE."""
@@ -37,41 +42,31 @@ class NetworkOptions:
     edges: Annotated[
         Path | None, Help("file with source, target[, weight]: links of the vertices")
     ] = None
-    id: Annotated[str | None, Help(f"column of ids (default: {_names('id')})")] = None
+    id: Annotated[str | None, _column("column of ids", "id")] = None
     text: Annotated[
         str | None,
-        Help(
-            f"columns of texts, joined (default: text, or {_names('title')} "
-            f"+ {_names('abstract')})",
-            metavar="COLUMNS",
-        ),
+        _column("columns of texts, joined (default: text, or title and abstract)", "", "COLUMNS"),
     ] = None
-    label: Annotated[str | None, Help(f"column of labels (default: {_names('label')})")] = None
-    source: Annotated[
-        str | None, Help(f"column of sources in --edges (default: {_names('source')})")
-    ] = None
-    target: Annotated[
-        str | None, Help(f"column of targets in --edges (default: {_names('target')})")
-    ] = None
-    references: Annotated[
-        str | None, Help(f"column or field of references (default: {_names('references')})")
-    ] = None
+    label: Annotated[str | None, _column("column of labels", "label")] = None
+    source: Annotated[str | None, _column("column of sources in --edges", "source")] = None
+    target: Annotated[str | None, _column("column of targets in --edges", "target")] = None
+    references: Annotated[str | None, _column("column or field of references", "references")] = None
     vector: Annotated[
         str | None,
-        Help("column of vectors, or numeric columns (default: vector)", metavar="COLUMNS"),
+        _column("column of vectors, or numeric columns (default: vector)", "", "COLUMNS"),
     ] = None
-    weight: Annotated[str | None, Help("column of weights in --edges (default: weight)")] = None
+    weight: Annotated[str | None, _column("column of weights in --edges (default: weight)")] = None
     on_unknown: Annotated[
         Literal["error", "skip", "create"] | None,
         Help(
-            "edges to unknown ids: error (default for --edges), skip (default for references and "
-            "links) or create vertices",
-            metavar="error|skip|create",
+            "links to unknown ids: error, skip, or create a vertex without text (default: error "
+            "for --edges, otherwise skip)",
+            metavar="CHOICE",
         ),
     ] = None
     on_duplicate: Annotated[
         Literal["error", "first", "merge"],
-        Help("duplicate ids: error, first or merge", metavar="error|first|merge"),
+        Help("duplicate ids: error, keep the first, or merge the texts", metavar="CHOICE"),
     ] = "error"
     name: Annotated[str | None, Help("name of the network (default: of SOURCE)")] = None
     sql: Annotated[
