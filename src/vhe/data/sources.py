@@ -41,6 +41,7 @@ __all__ = ["read"]
 BIBLIOGRAPHIES = {".bib": "BibTeX", ".bibtex": "BibTeX", ".ris": "RIS"}
 PICKLES = (".pkl", ".pickle", ".gpickle", ".p")
 ARCHIVES = (".zip", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz")
+DOCUMENTS = (".pdf", ".doc", ".docx", ".odt", ".rtf", ".epub")  # not read; pages are
 URL = re.compile(r"[a-zA-Z][\w+]*://")
 VERTEX_COLUMNS = ("id", "text", "label", "references", "vector")
 
@@ -232,9 +233,12 @@ def _read_folder(path: Path, edges: str | PathLike[str] | None, rules: Rules) ->
     if has_pages(path):
         _refuse_columns(rules, f"{path} is a folder of pages", allowed=("label",))
         return _with_edges(read_pages(path, rules), edges, rules)
+    extensions = {file.suffix.lower() for file in path.iterdir()}
+    documents = ", ".join(sorted(extensions & set(DOCUMENTS)))
     raise VHEError(
         f"{path} is a folder without pages (.md, .rst, .html), without tables named vertices and "
-        "edges, and without CANE's data.txt and graph.txt; give one of these, or a file."
+        "edges, and without CANE's data.txt and graph.txt; "
+        + (f"convert its {documents} files to one of these." if documents else "give one of these.")
     )
 
 
@@ -252,7 +256,12 @@ def _reader(source: Input, rules: Rules, *, alone: bool) -> NetworkParts | None:
     """
     extension, head = source.extension, source.head
     if not head:
-        raise VHEError(f"{source.shown} is empty; write it again.")
+        raise VHEError(f"{source.shown} is empty; a network needs at least one vertex.")
+    if extension in DOCUMENTS:
+        raise VHEError(
+            f"{source.shown} is a {extension} file, which vhe does not read; convert such files to "
+            "pages (.md, .rst, .html) in a folder, or to a table."
+        )
     if extension in PICKLES or re.match(rb"\x80[\x02-\x05]", head):
         raise VHEError(
             f"{source.shown} is a pickle, which can run any program when it is read; write GraphML "

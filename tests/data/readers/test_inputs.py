@@ -133,3 +133,9 @@ def test_errors_in_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> No
         from_stdin(monkeypatch, b"id,text\na,x\nb,y,z\n")
     with pytest.raises(VHEError, match="<stdin> is empty"):
         from_stdin(monkeypatch, b"")
+
+
+def test_documents_that_are_not_read_say_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.4\n")
+    with pytest.raises(VHEError, match=r"a \.pdf file, which vhe does not read; convert"):
+        read(tmp_path / "paper.pdf")

@@ -264,7 +264,8 @@ def test_odd_pages_are_read_in_linear_time(reader: Callable[..., object], text: 
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
-        ({"a.txt": "text"}, "is a folder without pages"),
+        ({"a.txt": "text"}, "is a folder without pages.* give one of these"),
+        ({"a.pdf": "", "b.docx": ""}, r"convert its \.docx, \.pdf files to one of these"),
         ({"a.md": "+++\nx = \n+++\n"}, r"a\.md:1: the front matter is not TOML"),
         ({"a.md": "text\0"}, r"a\.md:1: byte 5 of the line is NUL"),
     ],

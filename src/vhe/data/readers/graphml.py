@@ -38,7 +38,7 @@ def read_graphml(path: str | PathLike[str] | Input, rules: Rules = DEFAULTS) -> 
     source = path if isinstance(path, Input) else Input(path)
     content = source.text()
     if not content.strip():
-        raise VHEError(f"{source.shown} is empty; write it again.")
+        raise VHEError(f"{source.shown} is empty; export it again.")
     root, nodes, sources, targets, lines = _outline(source.shown, content, rules)
     ids = list(nodes)
     if not ids:

@@ -141,7 +141,7 @@ def _read_json(source: Input, meanings: Sequence[str], rules: Rules) -> Table:
 def _read_parquet(source: Input, meanings: Sequence[str], rules: Rules) -> Table:
     raw = source.read()
     if not raw:
-        raise VHEError(f"{source.shown} is empty; write it again.")
+        raise VHEError(f"{source.shown} is empty; export it again.")
     with readable_parquet(source.shown):
         file = open_parquet(raw)
         names = file.schema_arrow.names
