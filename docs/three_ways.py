@@ -1,14 +1,16 @@
 """Print README's "Three ways in" with their true outputs: notes, a bibliography, two tables.
 
 `python docs/three_ways.py` writes the three sources, 150 functions of numpy and scipy that refer to
-each other, runs the commands in their folder, and prints each with what it printed (progress lines
-left out). Times differ between runs; everything else depends on the installed packages alone.
+each other, runs README's commands in their folder, and prints each with its output, without
+progress. Times differ between runs; everything else depends on the installed packages alone.
+`make docs-test` compares the outputs with those in README.
 """
 
 from __future__ import annotations
 
 import csv
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -18,23 +20,19 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "data" / "readers"))
 from notes import linked_functions, write_exports, write_notes
 
-WAYS = {
-    "A folder of notes": (
-        "vhe fit notes --out model --seed 0",
-        "vhe suggest model -k 3 --no-duplicates",
-        "vhe suggest model -k 3 --no-duplicates --format markdown",
-    ),
-    "A bibliography": (
-        "vhe fit library.bib --out model --seed 0",
-        "vhe report model --out report.html",
-    ),
-    "Two tables": (
-        "vhe fit --vertices vertices.csv --edges edges.csv --out mymodel --seed 0",
-        "vhe suggest mymodel numpy.mean -k 3",
-        "vhe score mymodel numpy.mean numpy.ma.var",
-        "vhe explain mymodel numpy.mean numpy.ma.var",
-    ),
-}
+README = Path(__file__).resolve().parent.parent / "README.md"
+BLOCK = re.compile(r"```sh\n(.*?)```\s+<!-- not run: [^>]*-->\s+```text\n(.*?)```", re.DOTALL)
+
+
+def ways() -> dict[str, tuple[list[str], str]]:
+    """Return the commands of each of README's ways in, and the output that README shows."""
+    section = README.read_text(encoding="utf-8").split("\n## Three ways in\n")[1]
+    found = {}
+    for part in section.split("\nThen ask a model")[0].split("\n**")[1:]:
+        commands, shown = next(BLOCK.finditer(part)).groups()
+        lines = [line.partition(" # ")[0].strip() for line in commands.splitlines()]
+        found[part.partition("**")[0]] = [line.removeprefix(".venv/bin/") for line in lines], shown
+    return found
 
 
 def write_sources(folder: Path) -> None:
@@ -64,7 +62,7 @@ def run(command: str, folder: Path) -> str:
 
 
 def main() -> None:
-    for title, commands in WAYS.items():
+    for title, (commands, _) in ways().items():
         print(f"## {title}\n")
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name) / "functions"
