@@ -149,14 +149,19 @@ def _folder_digest(folder: Path) -> str:
     """Digest of the names and contents of the files of a model, without its documentation."""
     total = hashlib.sha256()
     try:
-        files = [
-            Path(place, name)
-            for place, _, names in os.walk(folder, followlinks=True)
-            for name in names
-        ]
+        files, seen = [], set()
+        for place, folders, names in os.walk(folder, followlinks=True):
+            real = os.path.realpath(place)
+            if real in seen:  # a link to a folder that was read already, perhaps above it
+                folders.clear()
+                continue
+            seen.add(real)
+            files += [Path(place, name) for name in names]
         for path in sorted(files):
             relative = path.relative_to(folder)
             if path.suffix != ".md" and not any(part.startswith(".") for part in relative.parts):
+                if not path.is_file():
+                    raise VHEError(f"{path} is not a regular file; give the folder of a model.")
                 with path.open("rb") as file:
                     content = hashlib.file_digest(file, "sha256").digest()
                 total.update(hashlib.sha256(relative.as_posix().encode()).digest() + content)
