@@ -168,8 +168,19 @@ def test_the_api_page_describes_every_route(site) -> None:
     status, described = site.get("/openapi.json")
     assert status == 200
     page = site.raw("GET", "/docs")[2].decode()
-    for path in described["paths"]:
+    for path, methods in described["paths"].items():
         assert path in page
+        for method, route in methods.items():
+            section = page.split(f"<span>{method.upper()}</span> {path}</h2>")[1].split(
+                "</section>"
+            )[0]
+            names = re.findall("<tr><td>(.*?)</td>", section)
+            body = route.get("requestBody", {"content": {"application/json": {"schema": {}}}})
+            schema = body["content"]["application/json"]["schema"].get("$ref", "/").split("/")[-1]
+            fields = described["components"]["schemas"].get(schema, {}).get("properties", {})
+            assert names == [*(p["name"] for p in route.get("parameters", [])), *fields]
+            assert ("-d" in section) == bool(fields)
+            assert (f"-X {method.upper()}" in section) == (method != "get")
     assert len(described["paths"]) >= 14
 
 

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from vhe import __version__
 from vhe.errors import VHEError
 from vhe.web.access_log import AccessLog
+from vhe.web.api_page import described_routes
 from vhe.web.conditional import Conditional
 from vhe.web.explorer import UnknownVertexError
 from vhe.web.guard import Guard, JSONResponse, error_response
@@ -43,6 +44,9 @@ def make_app(
         description="Vertices are addressed by number; `/api/vertices?id=` returns that of an id.",
         docs_url=None,
         redoc_url=None,
+        generate_unique_id_function=lambda route: route.name.rstrip(
+            "_"
+        ),  # names in generated clients
     )
     app.include_router(question_routes(service))
     app.include_router(review_routes(service))
@@ -78,7 +82,8 @@ def _add_pages(app: FastAPI, service: Service) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(render("api.html", title="vhe serve: HTTP API", api=app.openapi()))
+        routes = described_routes(app.openapi())
+        return HTMLResponse(render("api.html", title="vhe serve: HTTP API", routes=routes))
 
 
 def _add_error_handlers(app: FastAPI) -> None:

@@ -106,7 +106,7 @@ def review_routes(service: Service) -> APIRouter:
         summary="Share of accepted links among those reviewed, by predicted probability",
         response_model=schemas.Precision,
     )
-    async def precision_() -> Response:
+    async def review_precision() -> Response:
         saved = [] if service.decisions is None else service.decisions.all().values()
         return JSONResponse(precision(saved))
 

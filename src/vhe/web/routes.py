@@ -93,9 +93,11 @@ def question_routes(service: Service) -> APIRouter:
         summary="Find vertices by id, or by words in ids and texts",
         response_model=schemas.Vertex | schemas.Found,
     )
-    async def find(
+    async def find_vertices(
         request: Request,
-        q: Annotated[str | None, Query(max_length=500, description="words to search for")] = None,
+        q: Annotated[
+            str | None, Query(max_length=500, description="words to search for", examples=["graph"])
+        ] = None,
         id: Annotated[str | None, Query(description="vertex id, as printed")] = None,
         limit: Annotated[int, Query(ge=0, le=1000, description="vertices to describe")] = 20,
     ) -> Response:
@@ -150,7 +152,7 @@ def question_routes(service: Service) -> APIRouter:
         summary="The most probable missing links of a vertex, without rejected ones",
         response_model=schemas.VertexSuggestions,
     )
-    async def suggestions(
+    async def vertex_suggestions(
         request: Request,
         number: VertexNumber,
         k: Annotated[int, Query(ge=1, le=1000, description="number of suggestions")] = 10,

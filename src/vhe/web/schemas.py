@@ -133,9 +133,15 @@ class PairExplanation(BaseModel):
     parts: dict[str, float] = Field(description="parts of the log odds")
 
 
+def example(**values: object) -> ConfigDict:
+    """The example of a request in the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"example": values})
+
+
 class NewText(Strict):
     """A text that is not in the network."""
 
+    model_config = example(text="graph embedding")
     text: str = Field(min_length=1, description="the text; unknown words are ignored")
     k: int = Field(10, ge=1, le=100, description="number of nearest vertices to return")
 
@@ -185,6 +191,7 @@ class Suggestions(BaseModel):
 
 
 class DecisionState(Strict):
+    model_config = example(state="accepted")
     state: Decided
     numbering: int | None = Field(
         None, description="status 409 if vertex numbers have changed since this numbering"
@@ -211,6 +218,9 @@ class NewVertex(Strict):
 class NewVertices(Strict):
     """Texts to be added, with their links."""
 
+    model_config = example(
+        vertices=[{"id": "new", "text": "a new abstract"}], links=[["new", "p12"]]
+    )
     vertices: list[NewVertex] = Field(min_length=1, max_length=MAX_NEW)
     links: list[tuple[NewKey, NewKey]] = Field(
         [], max_length=MAX_NEW, description="pairs of ids, each with at least one new id"
@@ -220,6 +230,7 @@ class NewVertices(Strict):
 class NewLinks(Strict):
     """Links between vertices of the network."""
 
+    model_config = example(links=[["p12", "p40"]])
     links: list[tuple[NewKey, NewKey]] = Field(
         min_length=1, max_length=MAX_NEW, description="pairs of ids"
     )
