@@ -26,7 +26,7 @@ def test_class_tfidf_equals_its_definition() -> None:
             share = counts[k][word] / counts[k].total()
             frequency = counts[0][word] + counts[1][word]
             distinguishes = share >= LIFT * frequency / (2 * mean)
-            expected = share * np.log(1 + mean / frequency) if distinguishes else 0
+            expected = np.sqrt(share) * np.log(1 + mean / frequency) if distinguishes else 0
             assert np.isclose(found[k, j], expected)
 
 
@@ -51,6 +51,15 @@ def test_a_name_has_no_word_twice_and_no_common_one() -> None:
     for region in regions(coordinates, corpus_of(texts)):
         assert "the" not in region.words
         assert len({word[:3] for word in region.words}) == 3
+
+
+def test_frequent_words_come_after_those_of_the_topic() -> None:
+    texts = ["for for for fox", "dog cat for bird"] * 100  # "for" passes LIFT in the first region
+    classes = np.array([0, 1] * 100)
+    corpus = corpus_of(texts)
+    weights = dict(zip(corpus.vocabulary, class_tfidf(corpus, classes, 2)[0], strict=True))
+    assert weights["for"] > 0
+    assert weights["fox"] > weights["for"]
 
 
 def test_a_map_of_one_point_and_without_words() -> None:

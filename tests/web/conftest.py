@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.web.review import suggestions
 
 from vhe.estimators import VHE
 from vhe.predict.layout import layout
+from vhe.storage.decisions import Decisions
 
 fastapi = pytest.importorskip("fastapi", reason="needs the extra web")
 
@@ -101,6 +103,28 @@ def explorer(fitted: VHE) -> Explorer:
 def site(explorer: Explorer, serving: Serving) -> Iterator[Site]:
     with serving(explorer) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def reviewed_site(
+    explorer: Explorer, serving: Serving, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
+    """A server that saves decisions."""
+    file = tmp_path_factory.mktemp("review") / "decisions.sqlite"
+    with serving(Service(Snapshot(explorer), decisions=Decisions(file))) as site:
+        while not site.get("/api/suggestions")[1]["ready"]:
+            time.sleep(0.02)
+        yield site
+
+
+@pytest.fixture
+def review_site(reviewed_site: Any) -> Any:
+    """The server without decisions."""
+    for item in suggestions(reviewed_site, "all"):
+        if item["state"] != "open":
+            ends = item["source"]["number"], item["target"]["number"]
+            reviewed_site.raw("DELETE", "/api/decisions/{}/{}".format(*ends))
+    return reviewed_site
 
 
 @pytest.fixture(scope="session")

@@ -161,23 +161,6 @@ def test_colour_by_degree_and_uncertainty(page: Any) -> None:
     assert page.locator("#legend button").count() == 5
 
 
-@pytest.mark.parametrize("width", [1280, 800, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_horizontal_overflow(page: Any, width: int, scheme: str) -> None:
-    page.emulate_media(color_scheme=scheme)
-    page.set_viewport_size({"width": width, "height": 860})
-    page.goto(page.url + "#id=v3")
-    heading(page)
-    page.locator("#detail li button").first.click()
-    page.wait_for_selector("#pair article")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert ground == {"light": "rgb(251, 251, 250)", "dark": "rgb(20, 23, 26)"}[scheme]
-    size = page.locator("#map").bounding_box()
-    assert size["width"] >= 300
-    assert size["height"] >= 200
-
-
 def test_theme_button(page: Any) -> None:
     page.emulate_media(color_scheme="light")
     page.get_by_role("button", name="Dark colours").click()

@@ -230,6 +230,9 @@ def test_both_ends_of_a_pair_are_in_view(
 def test_an_address_that_is_wrong(page: Any, site: Any) -> None:
     page.goto(site.url + "#id=v3&with=nobody")
     heading(page, "v3")
+    until(page, "document.getElementById('status').textContent === 'Unknown vertex id: nobody'")
+    page.goto(site.url + "#set=v3,no%20one")
+    until(page, "document.getElementById('status').textContent === 'Unknown vertex id: no one'")
     for fragment in (
         "id=nobody",
         "view=a,b",

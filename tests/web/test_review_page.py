@@ -1,43 +1,14 @@
 """The ranked missing links in a browser: decisions by key, filters, export, precision."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.web.browser_page import explorer_page, focused, in_view
+from tests.web.browser_page import explorer_page
+from tests.web.review import ROWS, decided, pairs, shown, suggestions
 from tests.web.waiting import until
-
-from vhe.storage.decisions import Decisions
-from vhe.web.explorer import Explorer
-from vhe.web.service import Service
-from vhe.web.snapshot import Snapshot
-
-ROWS = "#suggestions li > button"
-
-
-@pytest.fixture(scope="module")
-def reviewed_site(
-    explorer: Explorer, serving: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Any]:
-    """A server that saves decisions."""
-    file = tmp_path_factory.mktemp("review") / "decisions.sqlite"
-    with serving(Service(Snapshot(explorer), decisions=Decisions(file))) as site:
-        while not site.get("/api/suggestions")[1]["ready"]:
-            time.sleep(0.02)
-        yield site
-
-
-@pytest.fixture
-def review_site(reviewed_site: Any) -> Any:
-    """The server without decisions."""
-    for item in suggestions(reviewed_site, "all"):
-        if item["state"] != "open":
-            ends = item["source"]["number"], item["target"]["number"]
-            reviewed_site.raw("DELETE", "/api/decisions/{}/{}".format(*ends))
-    return reviewed_site
 
 
 @pytest.fixture
@@ -45,28 +16,6 @@ def page(browser: Any, review_site: Any) -> Iterator[Any]:
     with explorer_page(browser, review_site) as opened:
         opened.wait_for_selector(ROWS)
         yield opened
-
-
-def suggestions(site: Any, state: str = "open", **filters: Any) -> list[Any]:
-    query = "&".join(f"{name}={value}" for name, value in filters.items())
-    status, found = site.get(f"/api/suggestions?state={state}&limit=1000&{query}".replace(" ", "+"))
-    assert status == 200
-    return found["items"]  # type: ignore[no-any-return]
-
-
-def pairs(items: list[Any]) -> list[list[str]]:
-    return [[item["source"]["id"], item["target"]["id"]] for item in items]
-
-
-def shown(page: Any) -> list[list[str]]:
-    return page.evaluate(  # type: ignore[no-any-return]
-        f"""[...document.querySelectorAll("{ROWS}")]
-        .map((row) => [...row.querySelectorAll(".name")].map((name) => name.textContent))"""
-    )
-
-
-def decided(page: Any, words: str) -> None:
-    page.locator("#status", has_text=words).wait_for()
 
 
 def test_the_landing_list_is_the_ranking(page: Any, review_site: Any) -> None:
@@ -225,27 +174,3 @@ def test_the_list_waits_for_the_ranking(browser: Any, review_site: Any) -> None:
         page.get_by_role("tab", name="Missing links").click()
         page.locator("#reviewed", has_text="Ranking the missing links").wait_for()
         page.wait_for_selector(ROWS)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 800, 390])
-def test_review_by_keyboard(browser: Any, review_site: Any, width: int, scheme: str) -> None:
-    with explorer_page(browser, review_site, width=width, scheme=scheme) as page:
-        page.wait_for_selector(ROWS)
-        press = page.keyboard.press
-        for key in ("j", "j", "k", "ArrowDown", "a"):
-            press(key)
-        decided(page, "Accepted")
-        page.wait_for_selector("#pair article")
-        assert page.locator(f"{ROWS}[aria-pressed=true]").count() == 1
-        assert in_view(page, f"{ROWS}[aria-pressed=true]")
-        in_place = page.locator("#suggestions li #pair").count() == 1
-        assert in_place == (width < 600)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        press("Enter")
-        until(page, "document.activeElement.id === 'pair'")
-        press("Escape")
-        until(page, "document.getElementById('pair').hidden")
-        assert focused(page).startswith(pairs(suggestions(review_site))[1][0])
-        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert ground == {"light": "rgb(251, 251, 250)", "dark": "rgb(20, 23, 26)"}[scheme]

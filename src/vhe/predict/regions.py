@@ -69,9 +69,10 @@ def _distinct(words: Iterable[str]) -> tuple[str, ...]:
 def class_tfidf(corpus: Corpus, classes: np.ndarray, count: int) -> np.ndarray:
     """The weight of each word in each class: (count, V).
 
-    tf(w, c) · log(1 + A / f(w)), where tf is the share of the word in the words of the class, f its
-    frequency in all texts, and A the mean number of words per class; 0 if the share is less than
-    `LIFT` times that in all texts (there are several classes).
+    √tf(w, c) · log(1 + A / f(w)), where tf is the share of the word in the words of the class, f
+    its frequency in all texts, and A the mean number of words per class; 0 if the share is less
+    than `LIFT` times that in all texts (there are several classes). The square root weakens words
+    that are frequent everywhere.
     """
     size = len(corpus.vocabulary)
     text = np.repeat(np.arange(len(corpus)), corpus.lengths)
@@ -81,7 +82,7 @@ def class_tfidf(corpus: Corpus, classes: np.ndarray, count: int) -> np.ndarray:
     totals = counts.sum(axis=1, keepdims=True)
     frequency = np.maximum(counts.sum(axis=0), 1)
     shares = counts / np.maximum(totals, 1)
-    weights: np.ndarray = shares * np.log1p(totals.mean() / frequency)
+    weights: np.ndarray = np.sqrt(shares) * np.log1p(totals.mean() / frequency)
     if count > 1:
         weights[shares < LIFT * frequency / max(totals.sum(), 1)] = 0
     return weights

@@ -56,7 +56,7 @@ const addRowKeys = (container) => container.addEventListener("keydown", (event) 
 });
 
 // Whether a key press is text for a form field or a shortcut of the browser.
-const isTyping = (event) => event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select");
+const isTyping = (event) => event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input:not([type=range]), textarea, select");
 
 const narrow = matchMedia("(max-width: 640px)"); // one column: what was chosen may be out of sight
 

@@ -28,6 +28,12 @@ const openTabs = () => {
   });
 };
 
+// An address may name vertices that the network does not have, or no longer has.
+const reportUnknown = (names) => address.listeners.push(({ id, with: other, set = "" }, { restored }) => {
+  const named = [id, other, ...set.split(",").map(decode)].filter(Boolean), unknown = named.filter((name) => names.number(name) < 0);
+  if (restored) byId("status").textContent = unknown.length ? `Unknown vertex id: ${unknown.join(", ")}` : "";
+});
+
 // A quick layout is replaced by the final one as soon as the server has it.
 const followLayout = async (data, map) => {
   const note = byId("layout");
@@ -105,6 +111,7 @@ const start = async () => {
     toolbar: decisions.toolbar,
     rowOf: (i, j) => (detail.hidden ? review.rowOf(i, j) : detail.querySelector(`[data-row="${j}"]`)),
   });
+  reportUnknown(page.names);
   openNewText(page);
   openColouring(data, network, page);
   drawPrecision();

@@ -55,7 +55,7 @@ const searchBox = (query, found, { search, select, close }) => {
     event.preventDefault();
   };
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || isTyping(event)) return;
+    if (event.key !== "/" || (isTyping(event) && !event.target.matches("select"))) return;
     event.preventDefault();
     query.focus();
   });
