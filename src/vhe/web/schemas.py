@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -133,7 +133,7 @@ class PairExplanation(BaseModel):
     parts: dict[str, float] = Field(description="parts of the log odds")
 
 
-def example(**values: object) -> ConfigDict:
+def example(**values: Any) -> ConfigDict:
     """The example of a request in the OpenAPI document."""
     return ConfigDict(json_schema_extra={"example": values})
 
