@@ -60,7 +60,7 @@ ROBBER = "CREATE TRIGGER t AFTER INSERT ON decisions BEGIN DELETE FROM decisions
 @pytest.mark.parametrize("statements", [("DROP TABLE decisions", ENDLESS), (ROBBER,)])
 def test_views_and_triggers_are_refused(statements: tuple[str, ...], path: Path) -> None:
     execute(path, *statements)
-    with pytest.raises(VHEError, match="not a sound file of decisions"):
+    with pytest.raises(VHEError, match="file of decisions is damaged"):
         Decisions(path)
 
 
@@ -71,7 +71,7 @@ def test_reading_creates_no_table(tmp_path: Path) -> None:
         Decisions(path, create=False)
     assert path.read_bytes() == b""
     execute(path, f"PRAGMA application_id={APPLICATION}", "PRAGMA user_version=1")
-    with pytest.raises(VHEError, match="not a sound file"):
+    with pytest.raises(VHEError, match="file of decisions is damaged"):
         Decisions(path, create=False)
 
 

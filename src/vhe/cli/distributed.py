@@ -42,7 +42,7 @@ def fit_distributed(
     if given != NetworkOptions(vertices=given.vertices, edges=given.edges):
         raise VHEError(
             "--scheduler finds the columns id, text, source and target by their names: omit the "
-            "other options of reading"
+            "other options for reading a network"
         )
     model = scale.fit(
         str(given.vertices),

@@ -197,11 +197,11 @@ def from_pyg(
     directions of an undirected edge become one edge.
     """
     if data.edge_index is None:
-        raise VHEError("the Data has no edge_index; set one of shape (2, m).")
+        raise VHEError("the Data object has no edge_index; set one of shape (2, m).")
     texts = [""] * int(data.num_nodes or 0) if texts is None else texts
     if data.num_nodes != len(texts):
         raise VHEError(
-            f"the Data has {data.num_nodes:,} vertices but {len(texts):,} texts are given."
+            f"the Data object has {data.num_nodes:,} vertices but {len(texts):,} texts are given."
         )
     edges = data.edge_index.cpu().numpy().T  # (m, 2)
     weights = data.get("edge_weight")

@@ -96,7 +96,7 @@ class Decisions:
                 f"format {FORMAT}; install a newer vhe"
             )
         elif objects != [("table", "decisions")]:  # a view or a trigger could do anything
-            raise VHEError(f"{self.path}: not a sound file of decisions; restore a copy")
+            raise VHEError(f"{self.path}: the file of decisions is damaged; restore a copy")
         run("PRAGMA synchronous=FULL")
 
     def close(self) -> None:

@@ -50,12 +50,12 @@ def read_derived(folder: Path, model: str, name: str) -> Arrays | None:
 def write_derived(folder: Path, model: str, name: str, arrays: Arrays) -> None:
     """Store arrays with the model of this fingerprint.
 
-    Raises `VHEError` if the folder cannot be written, or holds another model by now.
+    Raises `VHEError` if the folder cannot be written, or contains another model.
     """
     folder = Path(os.path.realpath(folder))
     with open_folder(folder, MODEL) as opened:
         if _fingerprint(opened.entries) != model:
-            raise VHEError(f"{folder}: the folder holds another model by now")
+            raise VHEError(f"{folder}: the folder now contains another model")
         files: dict[str, Content] = {
             file: _link(folder / file, entry["sha256"]) for file, entry in opened.entries.items()
         }
