@@ -44,7 +44,7 @@ def test_masking_links_does_not_change_the_prior(small):
     prior = small.prior()
     before = prior.posterior().weights.to_dense()
     prior.posterior(np.array([0, 3]))
-    prior.restricted_posterior(np.arange(N), some_codes(), np.array([0, 3]))
+    prior.restricted_posterior(np.arange(N), some_codes().numpy(), np.array([0, 3]))
     assert torch.equal(prior.posterior().weights.to_dense(), before)
 
 
@@ -58,7 +58,7 @@ def test_the_posterior_does_not_depend_on_where_masked_links_lead(small, restric
         prior = small.prior(links=np.concatenate([rest, step]))
         if not restricted:
             return prior.posterior(masked).mean(codes)
-        posterior, inflow = prior.restricted_posterior(np.arange(N), codes, masked)
+        posterior, inflow = prior.restricted_posterior(np.arange(N), codes.numpy(), masked)
         return posterior.solve(posterior.precision * codes + inflow)
 
     one, other = [[0, 3], [4, 5]], [[0, 5], [3, 4]]
@@ -108,7 +108,7 @@ def test_a_region_has_the_strongest_neighbours(small, vertices, halo):
 def test_the_region_of_all_vertices_has_the_whole_posterior(small, masked, path):
     prior, codes = small.prior(1.0), some_codes()
     whole = prior.posterior(masked)
-    posterior, inflow = prior.restricted_posterior(np.arange(N), codes, masked)
+    posterior, inflow = prior.restricted_posterior(np.arange(N), codes.numpy(), masked)
     assert torch.equal(posterior.weights.to_dense(), whole.weights.to_dense())
     torch.testing.assert_close(posterior.diagonal, whole.diagonal)
     assert torch.equal(posterior.precision, whole.precision)
@@ -120,7 +120,7 @@ def test_the_region_of_all_vertices_has_the_whole_posterior(small, masked, path)
 def test_with_exact_codes_outside_a_region_has_its_exact_posterior(small, region, masked, path):
     prior, codes = small.prior(1.0), some_codes()
     exact = prior.posterior(masked).mean(codes)
-    posterior, inflow = prior.restricted_posterior(np.array(region), exact, masked)
+    posterior, inflow = prior.restricted_posterior(np.array(region), exact.numpy(), masked)
     found = posterior.solve(posterior.precision * codes[region] + inflow)
     torch.testing.assert_close(found, exact[region], rtol=1e-4, atol=1e-5)
 

@@ -161,7 +161,14 @@ class VHE(FittedGraph, Estimator):
         prior = self._prior(prepared, prepared.links)
         initial = codes, self._blocks.centre
         trainer = GraphTrainer(
-            config, words, self._codes, prior, prepared.validation, seed, initial
+            config,
+            words,
+            self._codes,
+            prior,
+            prepared.validation,
+            seed,
+            initial,
+            self._blocks.columns,
         )
         del codes, initial
         steps = config.max_steps if words.shape[1] else 0  # without word vectors, nothing to train

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from vhe.graph.posterior import ITERATIONS
 from vhe.graph.prior import GraphPrior
-from vhe.runtime.arrays import distinct, release
+from vhe.runtime.arrays import distinct
 from vhe.runtime.progress import Progress
+from vhe.runtime.tables import take_rows
 from vhe.text.codes import TextCodes
 
 WHOLE_GRAPH = 10_000
@@ -83,17 +84,14 @@ class Blocks:
             means = prior.posterior(masked).mean(codes)
             return means[torch.from_numpy(vertices)].cpu().numpy()
         table = self.table(name, prior)
-        found = table[vertices]
+        found = take_rows(table, vertices)
         ends = distinct(prior.links[masked])
         if len(ends):
             region = prior.neighbourhood(ends, REGION)
-            outside = torch.from_numpy(table).to(prior.device)
-            posterior, inflow = prior.restricted_posterior(region, outside, masked)
-            codes = torch.from_numpy(self._codes[region]).to(prior.device)
+            posterior, inflow = prior.restricted_posterior(region, table, masked)
+            codes = torch.from_numpy(take_rows(self._codes, region)).to(prior.device)
             solution = posterior.solve(posterior.precision * codes + inflow).cpu().numpy()
             position = np.searchsorted(region, vertices).clip(max=len(region) - 1)
             inside = region[position] == vertices
             found[inside] = solution[position[inside]]
-        release(table)
-        release(self._codes)
         return found

@@ -18,6 +18,7 @@ from scipy import sparse
 from vhe.graph.inductive import NEW_TEXT_KNN_WEIGHT
 from vhe.graph.model import TextNeighbours, Vectors, marginal_variance
 from vhe.runtime.arrays import distinct
+from vhe.runtime.tables import take_rows
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def isolated_posterior(
     vertices, coupling = isolated_couplings(links, neighbours, len(precision), weight)
     near = distinct(coupling.indices)
     found, diagonal = posterior_given(
-        coupling[:, near], precision[vertices], codes[vertices], mean[near]
+        coupling[:, near], precision[vertices], take_rows(codes, vertices), take_rows(mean, near)
     )
     own_variance = marginal_variance(coupling, diagonal, variance).astype(np.float32)
     return IsolatedPosterior(vertices, found, own_variance, diagonal)

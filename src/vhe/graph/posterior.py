@@ -122,7 +122,8 @@ class Posterior:
         total = torch.zeros(n, 1, dtype=torch.float64, device=self.diagonal.device)
         for some in drawn.split(width, dim=1):
             signs = some.to(self.diagonal) * 2 - 1
-            total += (signs * self.solve(signs)).sum(dim=1, keepdim=True, dtype=torch.float64)
+            product = self.solve(signs).mul_(signs)
+            total += product.sum(dim=1, keepdim=True, dtype=torch.float64)
         estimate = (total / probes).to(self.diagonal)
         return estimate.clamp(1 / self.diagonal, 1 / self.precision).squeeze(1)
 

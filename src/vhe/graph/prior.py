@@ -31,7 +31,9 @@ from torch import Tensor
 from vhe.data.text import concatenated_ranges
 from vhe.graph.model import TextNeighbours, link_weights, text_precision
 from vhe.graph.posterior import Posterior
+from vhe.runtime.arrays import distinct
 from vhe.runtime.sparse import csr_tensor, multiply
+from vhe.runtime.tables import take_rows
 
 LARGEST_WEIGHT = 1e4  # beyond it, float32 loses the text beside the links
 
@@ -153,15 +155,18 @@ class GraphPrior:
         return region
 
     def restricted_posterior(
-        self, region: NDArray[np.int64], outside: Tensor, masked: NDArray[np.int64] | None = None
+        self,
+        region: NDArray[np.int64],
+        outside: NDArray[np.float32],
+        masked: NDArray[np.int64] | None = None,
     ) -> tuple[Posterior, Tensor]:
         """The posterior of a region (k,), sorted, given all codes outside of it.
 
-        ``outside`` (n, d) holds the codes of all vertices. Returns A restricted to the region, and
+        ``outside`` (n, d) holds the codes of all vertices; those that are coupled with the region
+        are read. Returns A restricted to the region, and
         what the vertices outside add to the right-hand side Λ m: (k, d).
         """
-        n, k = len(self.precision), len(region)
-        entries = self._entries(region)
+        k, entries = len(region), self._entries(region)
         weights = self.weights[entries]
         if masked is not None and len(masked):
             weights[np.isin(entries, self.link_entries[:, masked])] = 0
@@ -178,7 +183,10 @@ class GraphPrior:
         own = torch.from_numpy(self.precision[region]).to(self.device).unsqueeze(1)
         total = torch.from_numpy(np.bincount(row, weights, k).astype(np.float32)).to(self.device)
         posterior = Posterior(matrix(inside, position, k), own, own + total.unsqueeze(1))
-        return posterior, multiply(matrix(~inside, columns, n), outside)
+        near = distinct(columns[~inside])
+        rows = torch.from_numpy(take_rows(outside, near)).to(self.device)
+        coupled = matrix(~inside, np.searchsorted(near, columns), len(near))
+        return posterior, multiply(coupled, rows)
 
     def _entries(self, vertices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions of the couplings of some vertices, one vertex after the other."""

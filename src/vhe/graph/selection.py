@@ -24,7 +24,7 @@ from vhe.graph.model import TextNeighbours
 from vhe.graph.posterior import TRAINING_ITERATIONS
 from vhe.graph.prior import GraphPrior, Links
 from vhe.graph.validation import win_rates
-from vhe.runtime.arrays import release
+from vhe.runtime.tables import take_rows
 
 LINK_STRENGTHS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)  # the default first
 TEXT_KNN_WEIGHTS = (2.0, 0.0, 1.0, 4.0)
@@ -178,7 +178,6 @@ def _fold(
     text codes outside of it.
     """
     vertices, rows = np.unique(held_out, return_inverse=True)
-    codes = torch.from_numpy(table).to(device)
 
     def rates(means: Tensor) -> NDArray[np.float64]:
         return win_rates(means.cpu().numpy(), rows.reshape(-1, 2))
@@ -191,26 +190,26 @@ def _fold(
             link_strength=strength,
             text_knn_weight=weight,
             relative_weights=relative_weights(links),
-            device=codes.device,
+            device=device,
         )
 
     def of_the_graph(strength: float, weight: float) -> NDArray[np.float64]:
+        codes = torch.from_numpy(table).to(device)
         return win_rates(*_held_out_means(prior(strength, weight), codes, held_out))
 
-    if len(codes) <= WHOLE_GRAPH:
+    if len(table) <= WHOLE_GRAPH:
         return of_the_graph
     unit = prior(1.0, 1.0)
     region = unit.neighbourhood(vertices, REGION)
-    own = codes[torch.from_numpy(region)]
+    own = torch.from_numpy(take_rows(table, region)).to(device)
     chosen = torch.from_numpy(np.searchsorted(region, vertices))
 
     @torch.no_grad()
     def of_a_region(strength: float, weight: float) -> NDArray[np.float64]:
         posterior, inflow = unit.with_strengths(strength, weight).restricted_posterior(
-            region, codes
+            region, table
         )
         right = posterior.precision * own + inflow
-        release(table)
         return rates(posterior.solve(right, TRAINING_ITERATIONS)[chosen])
 
     return of_a_region

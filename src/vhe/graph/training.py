@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from vhe.config import VHEConfig
 from vhe.data.sampling import LinkBatches
 from vhe.graph.contrastive import contrastive_loss
-from vhe.graph.posterior import TRAINING_ITERATIONS
+from vhe.graph.posterior import COLUMNS, TRAINING_ITERATIONS
 from vhe.graph.prior import GraphPrior
 from vhe.graph.validation import ranking_auc
 from vhe.runtime.adam import Adam
@@ -44,6 +44,7 @@ class GraphTrainer:
     prior : couples the training links, without those of validation
     validation : (m, 2) held-out links
     initial : codes (n, d) and centre (d,) by these words, if they are known
+    columns : of a posterior that are solved for at a time
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class GraphTrainer:
         validation: NDArray[np.int64],
         seed: int,
         initial: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None,
+        columns: int = COLUMNS,
     ) -> None:
         self.words = nn.Parameter(words.clone())
         self.log_scale = nn.Parameter(torch.tensor(INITIAL_SCALE, device=words.device).log())
@@ -62,11 +64,11 @@ class GraphTrainer:
         step_links = min(config.step_links, max(1, len(prior.links) // 3))
         self.batches = LinkBatches(prior.links, step_links, seed)
         self.optimiser = Adam(([self.words, self.log_scale], config.learning_rate))
-        self._outside: tuple[Tensor, Tensor] | None = None
+        self._outside: tuple[NDArray[np.float32], Tensor] | None = None
         if len(codes) > WHOLE_GRAPH:
             table, centre = initial or codes.table(words)
-            start = prior.posterior().mean_table(table, START_ITERATIONS)
-            self._outside = torch.from_numpy(start), torch.from_numpy(centre).to(words.device)
+            start = prior.posterior().mean_table(table, START_ITERATIONS, columns)
+            self._outside = start, torch.from_numpy(centre).to(words.device)
 
     def step(self, number: int) -> dict[str, float]:
         masked = self.batches.numbers(number)

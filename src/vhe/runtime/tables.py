@@ -19,6 +19,7 @@ from vhe.runtime.arrays import release
 
 IN_MEMORY = 1 << 27  # bytes; a larger table is in a file
 ROWS_AT_ONCE = 1 << 15
+SCATTERED_AT_ONCE = 1 << 10  # rows; the system maps some pages around each
 
 Rows = NDArray[np.float32]
 
@@ -40,6 +41,16 @@ def new_table(rows: int, columns: int) -> Rows:
             f"a table of {size / 1e9:.1f} GB cannot be written to the temporary folder "
             f"({error.strerror or error}); free space there or set TMPDIR to another folder."
         ) from None
+
+
+def take_rows(table: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Some rows of a table, as an array in memory."""
+    taken = np.empty((len(rows), *table.shape[1:]), dtype=table.dtype)
+    for start in range(0, len(rows), SCATTERED_AT_ONCE):
+        part = slice(start, start + SCATTERED_AT_ONCE)
+        taken[part] = table[rows[part]]
+        release(table)
+    return taken
 
 
 def copy_columns(table: NDArray[Any], first: int, last: int) -> Rows:

@@ -1,7 +1,8 @@
 """The likeliest missing links of each vertex: candidates from the lists, ranked by the posterior.
 
 The lists of the texts serve the embeddings, too: their centroids are the mean embeddings of their
-members. Candidates are ranked by the link posterior.
+members. All members of the nearest lists are ranked by what the link posterior knows without their
+words, the first of them by everything.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
-from torch import Tensor
 
 from vhe.predict.calibration import sigmoid
 from vhe.predict.link_posterior import LinkPosterior, at_density
@@ -21,9 +21,9 @@ from vhe.runtime.arrays import unit_rows
 from vhe.scale.lists import nearby
 from vhe.scale.shards import Numbers, Ragged, Sharded, read_array, shard, write_array
 
-QUERIES = 512  # whose candidates are ranked at a time
-LISTS = 12  # nearest lists that candidates come from
-FURTHER = 24  # candidates per query, beside the number of suggestions
+QUERIES = 256  # whose candidates are ranked at a time
+LISTS = 16  # nearest lists that candidates come from
+FURTHER = 60  # candidates whose words are compared, beside the number of suggestions
 SUGGESTION = np.dtype([("row", "<i8"), ("probability", "<f4")])  # row -1: no more
 
 
@@ -52,64 +52,69 @@ def suggest_block(
     result["probability"] = 0
     read = _Tables(work, sizes, posterior, vocabulary)
     rows: VertexRows | None = None
-    known = np.zeros(0, np.int64)
+    known = order = np.zeros(0, np.int64)
     for own, others, places in nearby(block, table, numbers, centroids, starts, LISTS):
         if rows is None or others is not known:
-            rows, known = read(others, words=False), others
+            rows, known, order = read(others), others, np.argsort(others)
         for start in range(0, len(own), QUERIES):
             part = slice(start, start + QUERIES)
             local = own[part] - low
-            targets = np.sort(others[_candidates(posterior, rows, places[part], k)])
-            score = posterior.log_odds_matrix(read(own[part]), read(targets))
+            score = _without_words(posterior, rows, places[part])
             linked = links[ends[local[0]] : ends[local[-1] + 1]]
             query = np.repeat(np.arange(len(local)), np.diff(ends[local[0] : local[-1] + 2]))
             query, linked = np.append(query, np.arange(len(local))), np.append(linked, own[part])
-            column = np.searchsorted(targets, linked).clip(max=len(targets) - 1)
-            there = targets[column] == linked
+            column = order[np.searchsorted(others, linked, sorter=order).clip(max=len(others) - 1)]
+            there = others[column] == linked
             score[query[there], column[there]] = -np.inf
-            count = min(k, len(targets))
-            best = torch.from_numpy(score).topk(count, dim=1)
-            value, row = best.values.numpy(), targets[best.indices.numpy()]
-            chosen = result[local, :count]
-            chosen["row"] = np.where(np.isfinite(value), row, -1)
+            best = torch.from_numpy(score).topk(min(k + FURTHER, len(others)), dim=1)
+            value, column = best.values.numpy(), best.indices.numpy()
+            if "words" in posterior.names:
+                value = value + _words(posterior, rows, places[part], column)
+            rank = np.argsort(-value, axis=1, kind="stable")[:, :k]
+            value, column = (np.take_along_axis(a, rank, axis=1) for a in (value, column))
+            chosen = result[local, : rank.shape[1]]
+            chosen["row"] = np.where(np.isfinite(value), others[column], -1)
             chosen["probability"] = at_density(sigmoid(value), density)
-            result[local, :count] = chosen
+            result[local, : rank.shape[1]] = chosen
     write_array(shard(work, "suggestions", block), result)
 
 
-def _candidates(posterior: LinkPosterior, rows: VertexRows, places: Numbers, k: int) -> Numbers:
-    """Which of some vertices are likely partners of the queries, by their places.
+def _weights(posterior: LinkPosterior, name: str, isolated: Any) -> Any:
+    """The weight of a feature in pairs of which one vertex is isolated, or not."""
+    other = posterior.isolated_weights or posterior.weights
+    values = other.get(name, 0.0), posterior.weights.get(name, 0.0)
+    return np.where(isolated, *values).astype(np.float32)
 
-    They are the likeliest without their words; all queries are then ranked with the candidates of
-    each of them, by everything.
-    """
-    chosen = np.zeros(len(rows), dtype=bool)
-    scales = {name: torch.from_numpy(unit) for name, unit in rows.scales.items()}
-    log_degree, alone = (torch.from_numpy(a) for a in (np.log1p(rows.degree), rows.degree == 0))
-    for isolated in (False, True):  # queries
-        queries = torch.from_numpy(places[alone.numpy()[places] == isolated])
-        if not len(queries):
-            continue
-        # pairs with an isolated vertex have weights of their own
-        other = posterior.isolated_weights or posterior.weights
+
+def _without_words(posterior: LinkPosterior, rows: VertexRows, places: Numbers) -> Any:
+    """Log odds, without what the words add, of some of the vertices with all: (k, len(rows))."""
+    alone, log_degree = rows.degree == 0, np.log1p(rows.degree).astype(np.float32)
+    score = np.empty((len(places), len(rows)), dtype=np.float32)
+    for isolated in (False, True):  # queries; pairs with an isolated vertex have other weights
+        chosen = np.flatnonzero(alone[places] == isolated)
+        queries, mixed = places[chosen], alone | isolated
         offset = posterior.isolated_offset if posterior.isolated_weights else posterior.offset
-        mixed = torch.ones_like(alone) if isolated else alone
+        degree = _weights(posterior, "degree", mixed)
+        total = np.where(mixed, offset + _weights(posterior, "isolated", mixed), posterior.offset)
+        total = total.astype(np.float32) + degree * log_degree
+        own = total + log_degree[queries, None] * degree
+        for name, unit in rows.scales.items():
+            value = unit[queries] @ unit.T
+            value /= np.float32(KNEE)
+            np.arcsinh(value, out=value)
+            value *= _weights(posterior, name, mixed)
+            own += value
+        score[chosen] = own
+    return score
 
-        def weight(name: str, own: Tensor = mixed, other: dict[str, float] = other) -> Tensor:
-            values = posterior.weights.get(name, 0.0), other.get(name, 0.0)
-            return torch.where(own, values[1], values[0]).float()
 
-        total = torch.where(mixed, offset + weight("isolated"), posterior.offset).float()
-        total = total + weight("degree") * log_degree.float()
-        score = log_degree[queries].float()[:, None] * weight("degree") + total
-        for name, unit in scales.items():
-            value = (unit[queries] @ unit.T).div_(KNEE)
-            # asinh, several times as fast as torch's
-            value = value.square().add_(1).sqrt_().add_(value).log_()
-            score += value.mul_(weight(name))
-        nearest = score.topk(min(k + FURTHER, len(rows)), dim=1).indices
-        chosen[nearest.numpy().ravel()] = True
-    return np.flatnonzero(chosen)
+def _words(posterior: LinkPosterior, rows: VertexRows, places: Numbers, columns: Numbers) -> Any:
+    """What the words add to the log odds of pairs of rows, in the shape of ``columns``."""
+    first, second = np.repeat(places, columns.shape[1]), columns.ravel()
+    common = rows.words[first].multiply(rows.words[second]).sum(axis=1)
+    isolated = (rows.degree[first] == 0) | (rows.degree[second] == 0)
+    value = _weights(posterior, "words", isolated) * np.log1p(100 * np.asarray(common).ravel())
+    return value.astype(np.float32).reshape(columns.shape)
 
 
 class _Tables:
@@ -125,9 +130,9 @@ class _Tables:
         self._degree = Sharded(work, "degree", sizes)
         self._values, self._words = (Ragged(work, name, sizes) for name in ("tfidf", "tfidf-words"))
 
-    def __call__(self, positions: Numbers, words: bool = True) -> VertexRows:
+    def __call__(self, positions: Numbers) -> VertexRows:
         rows: Any = sparse.csr_array((len(positions), self._vocabulary), dtype=np.float32)
-        if words and self._has_words:
+        if self._has_words:
             values, offsets = self._values.take_ragged(positions)
             columns, _ = self._words.take_ragged(positions)
             rows = sparse.csr_array((values, columns, offsets), shape=rows.shape)
