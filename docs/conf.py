@@ -24,6 +24,7 @@ html_extra_path = ["extra"] if (HERE / "extra").exists() else []
 html_theme_options = {"footer_icons": []}
 html_static_path = ["static"]
 html_css_files = ["vhe.css"]
+html_search_scorer = str(HERE / "search_scorer.js")
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

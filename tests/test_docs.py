@@ -401,3 +401,20 @@ def test_every_page_is_in_the_table_of_contents_and_every_picture_is_shown() -> 
     for picture in (ROOT / "docs/images").iterdir():
         assert f"images/{picture.name})" in shown, f"{picture.name} is not shown on any page"
         assert picture.stat().st_size < 200_000
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("obsidian", "data"),
+        ("zotero", "data"),
+        ("calibrated", "suggestions"),
+        ("new documents", "new-vertices"),
+        ("cluster", "scaling"),
+    ],
+)
+def test_what_readers_search_for_is_in_a_heading(words: str, page: str) -> None:
+    """Sphinx ranks pages with the words in a heading first."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").lower()
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert any(set(words.split()) <= set(re.findall(r"\w+", line)) for line in headings)
