@@ -41,7 +41,7 @@ def test_a_column_in_which_the_pair_model_leads_is_named() -> None:
 
 def test_the_link_posterior_is_compared_with_the_embedding_alone() -> None:
     one = [
-        link("vhe-one-scale", 0.9603, mrr=0.5),
+        link("vhe-one-scale", 0.9503, mrr=0.5),  # VHE has 0.95 with this seed
         link("vhe-one-scale", 0.92, mrr=0.5, protocol="clean"),
     ]
     both = [{**result, "mrr": 0.6} for result in RESULTS] + one

@@ -82,10 +82,17 @@ def summary(results: Sequence[Result]) -> list[str]:
 
 
 def _link_posterior(results: Sequence[Result]) -> str:
-    """Return a clause that compares the link posterior with the cosine of the embedding."""
+    """Return a clause that compares the link posterior with the embedding, on the same seeds."""
+
+    def split(result: Result) -> tuple[Any, ...]:
+        return tuple(result[key] for key in ("dataset", "protocol", "ratio", "seed"))
+
+    links = [result for result in results if result["task"] == "link"]
+    measured = {split(result) for result in links if result["method"] == ONE_SCALE}
+    same = [result for result in links if split(result) in measured]
     parts = []
     for measure, name in (("auc", "AUC"), ("mrr", "MRR")):
-        figures = _figures(results, "link", measure)
+        figures = _figures(same, "link", measure)
         gains = {
             cell: figures[cell, "vhe"].mean - figures[cell, ONE_SCALE].mean
             for cell in _cells(figures)
