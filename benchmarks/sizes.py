@@ -5,7 +5,7 @@
 
 Each size runs `vhe fit` in its own process on a synthetic network in Parquet files (88 words per
 text, 2.3 edges per vertex), or on a dataset such as debian; ``--keep`` saves the models in a
-folder. CPU seconds (user and system) hold on a busy machine, too. Memory (Linux) is given twice:
+folder. CPU seconds (user and system) are larger on a busy machine. Memory (Linux) is given twice:
 the largest resident size, and its anonymous part, sampled. The difference is pages of mapped files,
 which the system can evict without swap: libraries, and tables that are read at that moment.
 """

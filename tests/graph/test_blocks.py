@@ -57,7 +57,7 @@ def test_codes_and_means_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "WHOLE_GRAPH", 10)
     own = Blocks(codes, 4, show=False)
     own.use(words)
-    assert np.array_equal(own.table("embedding", prior), expected)
+    assert np.array_equal(own.table("embedding", lambda: prior), expected)
     last = np.flatnonzero(np.isin(LINKS, LINKS.max()).any(axis=1))
     masked, vertices = np.array([0, 5, 9, *last]), np.arange(90)
     exact = prior.posterior(masked).mean(torch.from_numpy(table.copy())).numpy()
@@ -135,6 +135,9 @@ def test_less_memory_means_fewer_columns() -> None:
     with pytest.raises(VHEError, match=r"needs about .* GB, more than the limit of 0.5 GB"):
         columns_within(size(10**6), 5 * 10**8)
     assert columns_within(size(1000), 10**9) == COLUMNS
+    threads = [dataclasses.replace(size(10**6), threads=count) for count in (1, 2)]
+    one, two = (phase_memory(own, 32)["posterior"] for own in threads)
+    assert one == two  # one block of columns: a second thread has nothing to solve
 
 
 def test_memory_has_room_for_the_rows_of_near_clusters() -> None:

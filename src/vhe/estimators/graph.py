@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -192,7 +193,7 @@ class VHE(FittedGraph, Estimator):
         if len(corpus) > WHOLE_GRAPH:  # what the link posterior reads; smaller ones are masked
             self._blocks.use(self._words)
             for name in self._scale_names(self._feature_names()):
-                self._blocks.table(name, self._prior_of(prepared, name))
+                self._blocks.table(name, partial(self._prior_of, prepared, name))
         return state
 
     def _vertex_vectors(self, network: TextNetwork, seed: int) -> tuple[VectorSource, Rows] | None:
@@ -339,11 +340,10 @@ class VHE(FittedGraph, Estimator):
 
     def _finalise(self, prepared: Preparation) -> None:
         links = prepared.network.links
-        priors = self._priors(prepared, self._link_posterior.names)
-        prior = priors.pop("embedding")
+        prior = self._prior_of(prepared, "embedding")
         posterior = prior.posterior()
         codes = self._blocks.use(self._words)
-        mean = self._blocks.table("embedding", prior)
+        mean = self._blocks.table("embedding", lambda: prior)
         with Progress("variance", show=self.verbose), torch.no_grad():
             arrays: dict[str, Any] = {
                 "words": self._words,
@@ -371,7 +371,10 @@ class VHE(FittedGraph, Estimator):
             "mean_log_length": mean_log_length(self._lengths),
         }
         self._use(GraphModel(**arrays, **numbers, **self._strengths, neighbours=self._neighbours))
-        self._scales = {name: self._blocks.table(name, own) for name, own in priors.items()}
+        self._scales = {
+            name: self._blocks.table(name, partial(self._prior_of, prepared, name))
+            for name in self._scale_names(self._link_posterior.names)[1:]
+        }
         del self._codes, self._words, self._neighbours, self._strengths, self._blocks
         del self._vectors, self._lengths
 

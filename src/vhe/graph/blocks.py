@@ -65,12 +65,17 @@ class Blocks:
             self._codes, self.centre = self._texts.table(words, progress)
         return self._codes
 
-    def table(self, name: str, prior: GraphPrior) -> Rows:
-        """Posterior means (n, d) by the codes in use; computed once for each name."""
+    def table(self, name: str, prior: Callable[[], GraphPrior]) -> Rows:
+        """Posterior means (n, d) by the codes in use; computed once for each name.
+
+        ``prior`` is called when they are computed.
+        """
         if name not in self._tables:
             with Progress(f"posterior of {name}", show=self._show) as progress:
-                self._tables[name] = prior.posterior().mean_table(
-                    self._codes, ITERATIONS, self.columns, progress.report
+                self._tables[name] = (
+                    prior()
+                    .posterior()
+                    .mean_table(self._codes, ITERATIONS, self.columns, progress.report)
                 )
         return self._tables[name]
 
@@ -83,7 +88,7 @@ class Blocks:
             codes = torch.from_numpy(self._codes).to(prior.device)
             means = prior.posterior(masked).mean(codes)
             return means[torch.from_numpy(vertices)].cpu().numpy()
-        table = self.table(name, prior)
+        table = self.table(name, lambda: prior)
         found = take_rows(table, vertices)
         ends = distinct(prior.links[masked])
         if len(ends):

@@ -20,7 +20,7 @@ from vhe.graph.posterior import COLUMNS
 from vhe.runtime.tables import IN_MEMORY
 from vhe.text.lsa import LSA_TEXTS, TEXTS_AT_ONCE
 
-LIBRARIES = 450e6  # bytes
+LIBRARIES = 650e6  # bytes, with what the C library retains
 BYTES_PER_VERTEX = 350  # ids, positions, offsets
 SOLVER_COLUMNS = 32  # of each of four vectors of a thread
 FEWEST_COLUMNS = 8
@@ -53,7 +53,9 @@ def phase_memory(size: Size, columns: int = COLUMNS) -> dict[str, int]:
     rows = texts * (12 * size.words + 16 * size.dimensions)
     neighbours = 40 * NEIGHBOURS * n + 4 * 4 * size.dimensions * 32 * n**0.5 + (1 << 28)
     couplings = 70 * pairs
-    solver = 4 * n * (2 * min(columns, size.dimensions) + 4 * SOLVER_COLUMNS * size.threads)
+    columns = min(columns, size.dimensions)
+    threads = min(size.threads, -(-columns // SOLVER_COLUMNS))  # others have nothing to solve
+    solver = 4 * n * (2 * columns + 4 * SOLVER_COLUMNS * threads)
     structure = 74 * n * 10
     extra = {
         "vocabulary": 1 << 28,
@@ -72,7 +74,7 @@ def columns_within(size: Size, limit: int | None) -> int:
         return COLUMNS
     columns = COLUMNS
     while columns > FEWEST_COLUMNS and phase_memory(size, columns)["posterior"] > limit:
-        columns //= 2
+        columns -= FEWEST_COLUMNS
     name, need = max(phase_memory(size, columns).items(), key=lambda phase: phase[1])
     if need > limit:
         raise VHEError(

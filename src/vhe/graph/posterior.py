@@ -121,9 +121,9 @@ class Posterior:
             rows.copy_(torch.randint(2, rows.shape, generator=generator))
         total = torch.zeros(n, 1, dtype=torch.float64, device=self.diagonal.device)
         for some in drawn.split(width, dim=1):
-            signs = some.to(self.diagonal) * 2 - 1
-            product = self.solve(signs).mul_(signs)
-            total += product.sum(dim=1, keepdim=True, dtype=torch.float64)
+            signs = some.to(self.diagonal).mul_(2).sub_(1)
+            total += self.solve(signs).mul_(signs).sum(dim=1, keepdim=True, dtype=torch.float64)
+            del signs  # before the next are made
         estimate = (total / probes).to(self.diagonal)
         return estimate.clamp(1 / self.diagonal, 1 / self.precision).squeeze(1)
 
