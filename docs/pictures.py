@@ -22,7 +22,8 @@ import vhe
 from vhe.data.text import tokenize
 from vhe.evaluation.drawing import COLOURS, INK, drawing
 from vhe.graph.prior import GraphPrior
-from vhe.web.map_files import map_coordinates, write_map
+from vhe.web import loading
+from vhe.web.map_files import write_map
 
 IMAGES = Path(__file__).parent / "images"
 PAIR = ("networkx.bfs_tree", "networkx.dfs_edges")  # not linked in the network
@@ -39,14 +40,14 @@ def small_png(source: Path, target: Path) -> None:
     picture.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
-def draw_map(model: vhe.VHE) -> None:
+def draw_map(model: vhe.VHE, coordinates: np.ndarray) -> None:
     """The output of `vhe map demo/model --out map.png`."""
     with tempfile.TemporaryDirectory() as folder:
-        write_map(Path(folder) / "map.png", model, map_coordinates(model, seed=0))
+        write_map(Path(folder) / "map.png", model, coordinates)
         small_png(Path(folder) / "map.png", IMAGES / "map.png")
 
 
-def draw_explorer(model: vhe.VHE) -> None:
+def draw_explorer(model: vhe.VHE, coordinates: np.ndarray) -> None:
     """A screenshot of `vhe serve demo/model` with the first suggestion opened."""
     from playwright.sync_api import sync_playwright
 
@@ -56,7 +57,7 @@ def draw_explorer(model: vhe.VHE) -> None:
     from vhe.web.service import Service
     from vhe.web.snapshot import Snapshot
 
-    service = Service(Snapshot(Explorer(model, map_coordinates(model, seed=0))))
+    service = Service(Snapshot(Explorer(model, coordinates)))
     service.start()
     bound = bind("127.0.0.1", 0)
     running = server(make_app(service))
@@ -187,13 +188,15 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(f"usage: {sys.argv[0]} MODEL (the model folder of make demo: demo/model)")
     IMAGES.mkdir(exist_ok=True)
-    fitted = vhe.VHE.load(sys.argv[1])
+    folder = Path(sys.argv[1])
+    fitted = vhe.VHE.load(folder)
+    layout = loading.map_coordinates(folder, loading.load(folder))
     draw_priors()
     draw_model()
     draw_joint()
     draw_alignment(fitted)
     draw_explanation(fitted)
-    draw_explorer(fitted)
-    draw_map(fitted)
+    draw_explorer(fitted, layout)
+    draw_map(fitted, layout)
     for picture in sorted(IMAGES.iterdir()):
         print(f"{picture.name}: {picture.stat().st_size / 1000:.0f} kB")

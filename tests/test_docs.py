@@ -333,6 +333,11 @@ def test_the_tree_in_the_readme_matches_the_disk() -> None:
     assert {"tests", "docs", "examples", "benchmarks"} <= {p.name for p in shown}
 
 
+def test_the_program_that_draws_the_pictures_can_be_imported() -> None:
+    pytest.importorskip("matplotlib")
+    assert "draw_map" in runpy.run_path(str(ROOT / "docs" / "pictures.py"))
+
+
 def generator() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "docs" / "generate.py"))
 
