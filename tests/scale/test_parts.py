@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus, tokenize
 from vhe.graph.neighbours import nearest_texts
+from vhe.predict.link_posterior import LinkPosterior
+from vhe.predict.pair_features import VertexRows
 from vhe.runtime.arrays import unit_rows
-from vhe.scale import ids, lists, solver, words
+from vhe.scale import ids, lists, solver, suggest, words
 from vhe.scale.shards import Ragged, Sharded, collect, shard, write_array, write_ragged
 
 
@@ -153,3 +156,27 @@ def test_iterations_grow_with_the_radius() -> None:
     counts = [solver.iterations_for(radius) for radius in (1e-3, 0.3, 0.9, 0.99, 1 - 1e-6)]
     assert counts == sorted(counts)
     assert counts[-1] == solver.MOST_ITERATIONS
+
+
+def test_log_odds_of_candidates() -> None:
+    rng, n = np.random.default_rng(0), 30
+    words = sparse.random_array((n, 12), density=0.4, format="csr", rng=rng, dtype=np.float32)
+    names = ("embedding", "weak links")
+    rows = VertexRows(
+        scales={k: unit_rows(rng.standard_normal((n, 4))).astype(np.float32) for k in names},
+        words=words,
+        degree=rng.integers(0, 3, n),
+        structure=np.zeros((n, 0), np.float32),
+        signs=np.zeros(0, np.float32),
+        adjacency=sparse.csr_array((n, 1), dtype=np.float32),
+        neighbour_weight=np.ones(1, np.float32),
+    )
+    weights = {"embedding": 2.0, "weak links": 0.5, "words": 0.7, "degree": -0.3, "isolated": 1.0}
+    other = {name: 2 * weight for name, weight in weights.items()}
+    places = np.array([3, 0, 17, 29, 8])
+    for posterior in (LinkPosterior(weights, -1.0), LinkPosterior(weights, -1.0, other, 0.5)):
+        expected = posterior.log_odds_matrix(rows.take(places), rows)
+        columns = np.tile(np.arange(n), (len(places), 1))
+        found = suggest._without_words(posterior, rows, places)
+        found = found + suggest._words(posterior, rows, places, columns)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
