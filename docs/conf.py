@@ -35,7 +35,9 @@ napoleon_google_docstring = False
 def as_mathml(translator, node):
     """Write an equation as MathML, which browsers render without scripts."""
     block = node.__class__.__name__ == "math_block"
-    translator.body.append(tex2mathml(node.astext(), as_block=block))
+    # Chromium displaces a stretchy norm that carries an exponent.
+    equation = tex2mathml(node.astext(), as_block=block)
+    translator.body.append(equation.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>'))
     from docutils.nodes import SkipNode
 
     raise SkipNode
