@@ -20,6 +20,9 @@ from vhe.web.service import Service
 CONFLICT: dict[int | str, dict[str, Any]] = {
     409: {"model": schemas.Error, "description": "Vertex numbers have changed"}
 }
+Numbering = Annotated[
+    int | None, Query(description="status 409 if vertex numbers have changed since")
+]
 MAX_OFFSET = 10**9
 
 
@@ -66,9 +69,7 @@ def review_routes(service: Service) -> APIRouter:
     async def undo(
         source: VertexNumber,
         target: VertexNumber,
-        numbering: Annotated[
-            int | None, Query(description="status 409 if vertex numbers have changed since")
-        ] = None,
+        numbering: Numbering = None,
     ) -> Response:
         return await changed(source, target, None, numbering)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from vhe.errors import VHEError
 from vhe.web import schemas
 from vhe.web.changes import Change, Texts
 from vhe.web.guard import JSONResponse
-from vhe.web.review_routes import CONFLICT
+from vhe.web.review_routes import CONFLICT, Numbering
 from vhe.web.routes import ERRORS, MAX_TEXT, VertexNumber
 from vhe.web.service import ReadOnlyError, Service
 
@@ -47,9 +46,7 @@ def write_routes(service: Service) -> APIRouter:
     )
     async def remove_vertex(
         number: VertexNumber,
-        numbering: Annotated[
-            int | None, Query(description="status 409 if vertex numbers have changed since")
-        ] = None,
+        numbering: Numbering = None,
     ) -> Response:
         snapshot = service.snapshot
         service.check_numbering(snapshot, numbering)
