@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vhe.errors import VHEError
-from vhe.runtime.messages import shown
+from vhe.runtime.messages import shortened, shown
 from vhe.scale.inputs import Piece, read_parts
 from vhe.scale.shards import Numbers, collect, read_array, shard, write_array
 
@@ -73,6 +73,8 @@ def find_rows(folder: Path, buckets: int, wanted: NDArray[Any]) -> Numbers:
     ends = np.append(np.searchsorted(wanted["hash"][order], bucket_starts(buckets)), len(wanted))
     for number in np.flatnonzero(np.diff(ends)).tolist():
         entries = read_array(shard(folder, "index", number))
+        if entries.dtype != ENTRY or entries.ndim != 1:
+            raise VHEError(f"{shard(folder, 'index', number)} is damaged; fit the model again.")
         asked = order[ends[number] : ends[number + 1]]
         hashes = wanted["hash"][asked]
         position = np.searchsorted(entries["hash"], hashes)
@@ -119,7 +121,8 @@ def vertex_table(out: Path, part: int) -> Any:
         with pyarrow.memory_map(str(arrow_shard(out, part))) as file:
             return pyarrow.ipc.open_file(file).read_all()
     except (OSError, pyarrow.ArrowException) as error:
-        raise VHEError(f"{arrow_shard(out, part)} cannot be read: {error}; fit again.") from None
+        reason = shortened(" ".join(str(error).split()))
+        raise VHEError(f"{arrow_shard(out, part)} cannot be read: {reason}; fit again.") from None
 
 
 def id_of(out: Path, row: int, starts: Numbers) -> Any:

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from vhe.errors import VHEError
 from vhe.predict.predictor import Suggestion
 from vhe.runtime.messages import shown
-from vhe.scale.ids import find_rows, hashed, vertex_table
+from vhe.scale.checked import SUGGESTION, CheckedTable, checked_vertices, damaged, is_sound
+from vhe.scale.ids import find_rows, hashed
 from vhe.scale.shards import Numbers, Sharded, read_array, shard, write_array
 
 MODEL_FILE = "model.json"
@@ -53,16 +54,20 @@ class ShardedModel:
         self.folder = Path(folder)
         try:
             self.info_ = json.loads((self.folder / MODEL_FILE).read_text(encoding="utf-8"))
-            rows = self.info_["part_rows"]
         except FileNotFoundError:
             raise VHEError(
                 f"{self.folder}: no {MODEL_FILE}: not the folder of a finished fit"
             ) from None
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise VHEError(f"{self.folder / MODEL_FILE} cannot be read: {error}") from None
+        if not is_sound(self.info_):
+            raise damaged(self.folder / MODEL_FILE)
+        types = {"embedding": np.float32, "std": np.float32, "suggestions": SUGGESTION}
         self._embedding, self._std, self._suggestions = (
-            Sharded(self.folder, table, rows) for table in ("embedding", "std", "suggestions")
+            CheckedTable(self.folder, table, self.info_["part_rows"], dtype)
+            for table, dtype in types.items()
         )
+        self._parts: dict[int, Any] = {}
 
     def __len__(self) -> int:
         return len(self._embedding)
@@ -81,6 +86,8 @@ class ShardedModel:
         if (found < 0).any():
             name = shown(asked[int(np.flatnonzero(found < 0)[0])])
             raise VHEError(f"{self.folder} has no vertex {name}")
+        if (found >= len(self)).any():
+            raise damaged(self.folder / "index")
         return found
 
     def ids(self, rows: Numbers) -> list[Any]:
@@ -97,8 +104,8 @@ class ShardedModel:
     def shards(self) -> Iterable[tuple[list[Any], NDArray[np.float32], NDArray[np.float32]]]:
         """Ids, embeddings and standard deviations of all vertices, one part after the other."""
         for part in range(len(self.info_["part_rows"])):
-            ids = vertex_table(self.folder, part)["id"].to_pylist()
-            yield ids, self._embedding.shard(part), self._std.shard(part)
+            ids = self._vertex_table(part)["id"].to_pylist()
+            yield ids, self._embedding.part(part), self._std.part(part)
 
     def suggest(self, vertex_id: Hashable, k: int = 10) -> list[Suggestion]:
         """The likeliest links that a vertex does not have, the likeliest first.
@@ -117,10 +124,10 @@ class ShardedModel:
     def suggest_parts(self, k: int = 10) -> Iterable[dict[str, NDArray[Any]]]:
         """source, target, probability of the suggestions of all vertices, part after part."""
         for part in range(len(self.info_["part_rows"])):
-            found = self._suggestions.shard(part)[:, :k]
+            found = self._suggestions.part(part)[:, :k]
             source, rank = np.nonzero(found["row"] >= 0)
             chosen = found[source, rank]
-            ids = np.array(vertex_table(self.folder, part)["id"].to_pylist(), dtype=object)
+            ids = np.array(self._vertex_table(part)["id"].to_pylist(), dtype=object)
             yield {
                 "source": ids[source],
                 "target": self._ids(chosen["row"]),
@@ -133,7 +140,7 @@ class ShardedModel:
         parts = np.searchsorted(self._embedding.starts, rows, side="right") - 1
         for part in np.unique(parts).tolist():
             own = np.flatnonzero(parts == part)
-            column = vertex_table(self.folder, part)["id"]
+            column = self._vertex_table(part)["id"]
             ids[own] = column.take(rows[own] - self._embedding.starts[part]).to_pylist()
         return ids
 
@@ -142,4 +149,9 @@ class ShardedModel:
         starts = self._embedding.starts
         for row in rows.tolist():
             part = int(np.searchsorted(starts, row, side="right")) - 1
-            yield vertex_table(self.folder, part), row - int(starts[part])
+            yield self._vertex_table(part), row - int(starts[part])
+
+    def _vertex_table(self, part: int) -> Any:
+        if part not in self._parts:
+            self._parts[part] = checked_vertices(self.folder, part, self.info_)
+        return self._parts[part]

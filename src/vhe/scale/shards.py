@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO, cast
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from vhe.data.text import concatenated_ranges
 from vhe.errors import VHEError
 from vhe.runtime.files import atomic_write
+from vhe.runtime.messages import shortened
 
 Numbers = NDArray[np.int64]
 
@@ -48,9 +51,11 @@ def write_json(path: Path, value: object) -> None:
 def read_array(path: Path) -> Any:
     """The array of an NPY file, memory-mapped and read-only, or the arrays of an NPZ file."""
     try:
-        return np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        if path.suffix == ".npy":  # mapped as such, also if it looks like another kind of file
+            return np.lib.format.open_memmap(path, mode="r")
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, TypeError, TokenError, BadZipFile) as error:
+        reason = shortened(" ".join((getattr(error, "strerror", None) or str(error)).split()))
         raise VHEError(f"{path} cannot be read: {reason}; fit the model again.") from None
 
 

@@ -18,13 +18,13 @@ from vhe.predict.calibration import sigmoid
 from vhe.predict.link_posterior import LinkPosterior, at_density
 from vhe.predict.pair_features import KNEE, LINK_STRENGTHS, VertexRows
 from vhe.runtime.arrays import unit_rows
+from vhe.scale.checked import SUGGESTION
 from vhe.scale.lists import nearby
 from vhe.scale.shards import Numbers, Ragged, Sharded, read_array, shard, write_array
 
 QUERIES = 256  # whose candidates are ranked at a time
 LISTS = 16  # nearest lists that candidates come from
 FURTHER = 60  # candidates whose words are compared, beside the number of suggestions
-SUGGESTION = np.dtype([("row", "<i8"), ("probability", "<f4")])  # row -1: no more
 
 
 def write_unit(block: int, work: Path) -> None:
