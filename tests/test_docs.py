@@ -423,9 +423,3 @@ def test_what_readers_search_for_is_in_a_heading(words: str, page: str) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").lower()
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert any(set(words.split()) <= set(re.findall(r"\w+", line)) for line in headings)
-
-
-def test_the_readme_says_what_of_the_papers_settings_is_not_measured() -> None:
-    measured = any((ROOT / "results" / "link").glob("*-pair-vhe-paper-[0-9]*.json"))
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert ("its link prediction has not been measured yet" in readme) != measured
