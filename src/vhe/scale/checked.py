@@ -22,7 +22,7 @@ def is_sound(info: Any) -> bool:
     """Whether what model.json contains has the sizes and the type that tables are read with."""
     if not isinstance(info, dict):
         return False
-    rows, buckets = info.get("part_rows"), info.get("buckets")
+    rows, buckets = info.get("part_rows"), info.get("buckets", 0)
     return (
         isinstance(rows, list)
         and all(is_integer(count) and 0 <= count <= MAX_ROWS for count in rows)
