@@ -3,9 +3,10 @@
     .venv/bin/python benchmarks/explorer_frames.py [--vertices 60000] [--links 300000] [--out FILE]
 
 writes a page with a made-up network of communities, shows all links, and drags the map by a few
-pixels per frame at several zoom levels. It prints the median and the 95th percentile of the time
-between frames, which the refresh rate of the display bounds from below, and of the time that one
-frame takes to draw. Needs Playwright and chromium.
+pixels, or zooms by 3 %, per frame at several magnifications. It prints the median and the 95th
+percentile of the time between frames, which the refresh rate of the display bounds from below, and
+of the time that one frame takes to draw. Needs Playwright and chromium, which runs headless and
+without a graphics card.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from vhe.web.report import write_report
 
 ZOOMS = (1, 4, 16)
 FRAMES = 60
-DRAG = """
-async ([zoom, frames]) => {
+GESTURES = ("drag", "zoom")
+MOVE = """
+async ([gesture, zoom, frames]) => {
   map.fit();
   map.zoom(zoom);
   const between = [], drawing = [], next = () => new Promise(requestAnimationFrame);
@@ -38,7 +40,8 @@ async ([zoom, frames]) => {
   };
   let last = await next();
   for (let k = 0; k < frames; k++) {
-    map.move(k % 20 < 10 ? 6 : -6, 3);
+    if (gesture === "drag") map.move(k % 20 < 10 ? 6 : -6, 3);
+    else map.zoom(k % 20 < 10 ? 1.03 : 1 / 1.03);
     const now = await next();
     between.push(now - last);
     last = now;
@@ -67,14 +70,15 @@ def made_up_network(n: int, m: int) -> tuple[TextNetwork, np.ndarray]:
     return TextNetwork([f"v{i}" for i in range(n)], [""] * n, links, labels), coordinates
 
 
-def measure(page: Any, zoom: int, links: bool) -> dict[str, float | bool]:
+def measure(page: Any, links: bool, gesture: str, zoom: int) -> dict[str, float | str]:
     """Median and 95th percentile in milliseconds."""
     page.evaluate(f"map.showEdges({str(links).lower()})")
-    found = page.evaluate(DRAG, [zoom, FRAMES])
+    found = page.evaluate(MOVE, [gesture, zoom, FRAMES])
     between, drawing = (np.percentile(found[name], [50, 95]) for name in ("between", "drawing"))
     row = {"between": between[0], "between_95": between[1]}
     row |= {"drawing": drawing[0], "drawing_95": drawing[1], "rest": found["rest"]}
-    return {"links": links, "zoom": zoom} | {name: round(value, 1) for name, value in row.items()}
+    shown = {"links": links, "gesture": gesture, "zoom": zoom}
+    return shown | {name: round(value, 1) for name, value in row.items()}
 
 
 def main() -> None:
@@ -105,8 +109,8 @@ def main() -> None:
         page.goto(path.as_uri())
         print(f"{len(network):,} vertices, {len(network.links):,} links")
         rows = []
-        for links, zoom in itertools.product((False, True), ZOOMS):
-            rows.append(measure(page, zoom, links))
+        for links, gesture, zoom in itertools.product((False, True), GESTURES, ZOOMS):
+            rows.append(measure(page, links, gesture, zoom))
             print(rows[-1], flush=True)
         if given.screenshot:
             page.screenshot(path=given.screenshot)

@@ -72,9 +72,10 @@ def place(embedding: np.ndarray, coordinates: np.ndarray, new: np.ndarray) -> np
     cosines.
     """
     cosines = unit_rows(new) @ unit_rows(embedding).T  # (k, n)
-    near = np.argsort(-cosines, axis=1, kind="stable")[:, :NEIGHBOURS]
+    count = min(NEIGHBOURS, len(embedding))
+    near = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
     found = np.take_along_axis(cosines, near, axis=1)
-    weights = np.exp(SHARPNESS * (found - found[:, :1]))
+    weights = np.exp(SHARPNESS * (found - found.max(axis=1, keepdims=True)))
     weights /= weights.sum(axis=1, keepdims=True)
     placed: np.ndarray = (weights[:, :, None] * coordinates[near]).sum(axis=1)
     return placed
