@@ -25,6 +25,16 @@ PHRASES = {  # what not to write: what to write
     r"\bis not there\b": "unknown, missing",
     r"\bdear\b": "large, expensive",
     r"\bis silent\b": "is empty, prints nothing",
+    r"\b(the command|vhe|it|which) tells\b": "reports, prints, shows",
+    r"its ending is": "the format is inferred from the extension",
+    r"\bwhen left out\b": "default:",
+    r"\bnot here yet\b": "not downloaded",
+    r"answers this machine alone|asks nothing of any other": "binds to localhost",
+    r"\btakes? turns\b": "interleaved runs",
+    r"one who knows the answers": "an oracle that sees the test edges",
+    r"nothing at this address|went wrong here": "Not found, Internal server error",
+    r"find its place|no text has a word": "Locate, no tokens found",
+    r"whatever validation says": "without early stopping",
 }
 FILES = sorted(
     path

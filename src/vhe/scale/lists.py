@@ -41,7 +41,7 @@ def make_centroids(work: Path, centre: Vectors, part_rows: list[int]) -> None:
     size = min(n, max(count, min(SAMPLE_PER_LIST * count, LARGEST_SAMPLE)))
     sample = directions(codes.take(np.linspace(0, n - 1, size).astype(np.int64)), centre)
     table = torch.from_numpy(sample[sample.any(axis=1)])
-    if not len(table):  # no text has a word
+    if not len(table):  # no tokens found in any text
         table = torch.ones(1, sample.shape[1])
     count = min(count, len(table))
     centres = table[torch.linspace(0, len(table) - 1, count).long()]
