@@ -58,6 +58,18 @@ def test_embedding(fitted: Path, textual: TextNetwork, tmp_path: Path) -> None:
     assert np.array_equal(mean, ShardedModel(fitted).embed(textual.ids))
 
 
+def test_new_vertices(fitted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "v.csv").write_text("id,text\nn1,some new text\nn2,another\n")
+    (tmp_path / "e.csv").write_text("source,target\nn1,p9\n")
+    files = ["--vertices", str(tmp_path / "v.csv"), "--edges", str(tmp_path / "e.csv")]
+    out = tmp_path / "grown"
+    assert not main(["add", str(fitted), *files, "--out", str(out), "--json"])
+    assert json.loads(capsys.readouterr().out)["added"] == 2
+    assert len(ShardedModel(out)) == 302
+    assert main(["add", str(fitted), *files, "--out", str(out)]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [

@@ -184,3 +184,41 @@ def test_words_from_a_sampled_subgraph(
     others = cosines(mean[i], mean[np.random.default_rng(0).permutation(j)])
     assert (linked > others).mean() > 0.8
     assert len(model.suggest("p9", 10)) == 3
+
+
+def test_new_vertices_as_in_one_process(
+    reference: ShardedModel, textual: TextNetwork, scale_config: VHEConfig, tmp_path: Path
+) -> None:
+    single = VHE.from_config(scale_config, random_state=3)
+    single.set_params(verbose=False, threads=1).fit(textual)
+    texts = {"n1": textual.texts[9], "n2": "unknown words only", "n3": textual.texts[40][:60]}
+    edges = [("n1", "p3"), ("n1", "p3"), ("n2", "n1"), ("p250", "n2"), ("n3", "n3")]
+    grown = scale.add_vertices(reference, tmp_path / "grown", texts, edges)
+    single.add_vertices(texts, edges)
+    for ours, theirs in zip(
+        grown.embed(texts, return_std=True), single.embed(list(texts), return_std=True), strict=True
+    ):
+        assert np.allclose(ours, theirs, rtol=0.03, atol=2e-3)
+    assert cosines(grown.embed(texts), single.embed(list(texts))).min() >= 0.9999
+    assert np.array_equal(grown.embed(textual.ids), reference.embed(textual.ids))
+    assert (len(grown), grown.info_["links"]) == (303, len(single.network_.links))
+    degree = [grown.degree.take(grown.rows([i]))[0, 0] for i in ("n1", "p3", "p250", "n3")]
+    assert degree == [
+        single.network_.degrees[single.network_.ids.index(i)] for i in ("n1", "p3", "p250", "n3")
+    ]
+    assert grown.suggest("n1") == []
+    assert grown.suggest("p9") == reference.suggest("p9")
+    again = scale.add_vertices(grown, tmp_path / "again", {"n4": "cats"}, [("n4", "n1")])
+    assert len(again) == 304
+    assert again.ids(again.rows(["n4", "n2"])) == ["n4", "n2"]
+    assert len(scale.add_vertices(reference, tmp_path / "alone", {"n5": ""})) == 301
+    for new, pairs, sentence in (
+        ({"p3": "a text"}, [], "the model has this vertex"),
+        ({"n9": "a text"}, [("n9", "nobody")], "has no vertex 'nobody'"),
+        ({"n9": "a text"}, [("p1", "p2")], "between two existing vertices"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            scale.add_vertices(reference, tmp_path / "bad", new, pairs)
+    assert not (tmp_path / "bad").exists()
+    with pytest.raises(ValueError, match="exists: choose another folder"):
+        scale.add_vertices(reference, tmp_path / "grown", texts)

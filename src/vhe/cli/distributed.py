@@ -1,4 +1,4 @@
-"""`vhe fit --scheduler`, and `suggest` and `embed` of the sharded model that it writes."""
+"""`vhe fit --scheduler`, and `suggest`, `embed` and `add` of the sharded model that it writes."""
 
 from __future__ import annotations
 
@@ -107,6 +107,32 @@ def write_embedding(model: ShardedModel, out: Path, std: bool, json: bool) -> No
     count = _write_parquet(out, tables())
     print_result(
         json, {"file": out, "vertices": count}, [("vertices", f"{count:,}"), ("file", out)]
+    )
+
+
+def add_to_sharded(
+    model: ShardedModel, vertices: Path, edges: Path | None, out: Path, json: bool
+) -> None:
+    """Add the vertices of a file to a model in shards, with the edges of another."""
+    from vhe.data.readers.tables import read_table
+    from vhe.scale import add_vertices
+
+    table = read_table(vertices, ("id", "text"))
+    texts = dict(zip(table.columns["id"], table.columns["text"], strict=True))
+    if len(texts) < len(table.columns["id"]):
+        raise VHEError(f"{vertices}: duplicate ids; remove all but one of each")
+    pairs = []
+    if edges is not None:
+        ends = read_table(edges, ("source", "target")).columns
+        pairs = list(zip(ends["source"], ends["target"], strict=True))
+    texts = {vertex: text or "" for vertex, text in texts.items()}
+    info = add_vertices(model, out, texts, pairs).info_
+    found = {"vertices": info["vertices"], "links": info["links"]}
+    network = f"{info['vertices']:,} vertices, {info['links']:,} links"
+    print_result(
+        json,
+        {"model": out, "added": len(texts), **found},
+        [("added", f"{len(texts):,}"), ("network", network), ("model", out)],
     )
 
 

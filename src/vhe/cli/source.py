@@ -140,7 +140,7 @@ def check_is_model(folder: Path) -> None:
     if (folder / "model.json").is_file() and not (folder / "MANIFEST.json").exists():
         raise VHEError(
             f"{folder}: a model in shards, written by vhe fit --scheduler: use vhe suggest, "
-            "vhe embed or vhe.scale.ShardedModel"
+            "vhe embed, vhe add or vhe.scale.ShardedModel"
         )
 
 

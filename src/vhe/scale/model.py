@@ -5,7 +5,9 @@ vertices/         id and the beginning of the text (Arrow), in the order of the 
 index/            hashes of ids and their rows, sorted
 embedding/, std/  posterior means (n, d) and standard deviations (n, 1)
 suggestions/      the likeliest missing links of each vertex, and their probabilities
-vocabulary.json, words.npy, idf.npy, centre.npy
+texts/, degree/   centred text codes (n, d) of unit length and numbers of links (n, 1), which `add`
+                  reads
+vocabulary.json, words.npy, idf.npy, codes-centre.npy
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from vhe.runtime.messages import shown
 from vhe.scale.checked import SUGGESTION, CheckedTable, checked_vertices, damaged, is_sound
 from vhe.scale.ids import find_rows, hashed
 from vhe.scale.shards import Numbers, Sharded, read_array, shard, write_array
+from vhe.scale.words import directions
 
 MODEL_FILE = "model.json"
 
@@ -40,6 +43,11 @@ def write_part(part: int, work: Path, out: Path, sizes: list[int]) -> None:
     known = found["row"] >= 0
     found["row"][known] = Sharded(work, "rows", sizes).take(found["row"][known])
     write_array(shard(out, "suggestions", part), found)
+    centre = np.asarray(read_array(out / "codes-centre.npy"))
+    codes = read_array(shard(work, "codes", part))
+    write_array(shard(out, "texts", part), directions(codes, centre))
+    degree = Sharded(work, "degree", sizes).take(positions)
+    write_array(shard(out, "degree", part), degree[:, None].astype(np.int32))
 
 
 class ShardedModel:
@@ -48,6 +56,7 @@ class ShardedModel:
     Attributes
     ----------
     info_ : dict, what model.json contains
+    texts, degree : tables in shards
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -63,7 +72,8 @@ class ShardedModel:
         if not is_sound(self.info_):
             raise damaged(self.folder / MODEL_FILE)
         types = {"embedding": np.float32, "std": np.float32, "suggestions": SUGGESTION}
-        self._embedding, self._std, self._suggestions = (
+        types |= {"texts": np.float32, "degree": np.int32}
+        self._embedding, self._std, self._suggestions, self.texts, self.degree = (
             CheckedTable(self.folder, table, self.info_["part_rows"], dtype)
             for table, dtype in types.items()
         )
@@ -75,20 +85,39 @@ class ShardedModel:
     def __repr__(self) -> str:
         return f"ShardedModel({str(self.folder)!r}: {len(self):,} vertices)"
 
-    def rows(self, ids: Iterable[Hashable]) -> Numbers:
-        """The row numbers of vertices: (k,)."""
-        asked, kind = list(ids), self.info_["id_type"]
+    def as_ids(self, ids: Iterable[Hashable]) -> list[Any]:
+        """Ids in the type of those of this model."""
+        kind = self.info_["id_type"]
         try:
-            values = [int(i) if kind == "integer" else str(i) for i in asked]  # type: ignore[call-overload]
+            return [int(i) if kind == "integer" else str(i) for i in ids]  # type: ignore[call-overload]
         except (TypeError, ValueError):
             raise VHEError(f"{self.folder}: the ids of this model are integers") from None
-        found = find_rows(self.folder, self.info_["buckets"], hashed(values, kind))
-        if (found < 0).any():
-            name = shown(asked[int(np.flatnonzero(found < 0)[0])])
-            raise VHEError(f"{self.folder} has no vertex {name}")
+
+    def find(self, ids: Iterable[Hashable]) -> Numbers:
+        """The row numbers of vertices, (k,); -1 of unknown ids."""
+        entries = hashed(self.as_ids(ids), self.info_["id_type"])
+        found = find_rows(self.folder, self.info_["buckets"], entries)
         if (found >= len(self)).any():
             raise damaged(self.folder / "index")
         return found
+
+    def rows(self, ids: Iterable[Hashable]) -> Numbers:
+        """The row numbers of vertices: (k,)."""
+        asked = list(ids)
+        found = self.find(asked)
+        if (found < 0).any():
+            name = shown(asked[int(np.flatnonzero(found < 0)[0])])
+            raise VHEError(f"{self.folder} has no vertex {name}")
+        return found
+
+    def posterior(self, rows: Numbers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Means (k, d) and standard deviations (k, 1) of vertices given by their row numbers."""
+        return self._embedding.take(rows), self._std.take(rows)
+
+    @property
+    def suggestions(self) -> int:
+        """The number of suggestions per vertex."""
+        return int(self._suggestions.shard(0).shape[1])
 
     def ids(self, rows: Numbers) -> list[Any]:
         """The ids of vertices given by their row numbers."""
@@ -97,9 +126,8 @@ class ShardedModel:
     def embed(self, ids: Iterable[Hashable], *, return_std: bool = False) -> Any:
         """The embedding of some vertices, (k, d); with ``return_std`` also its standard deviation,
         (k, 1)."""
-        rows = self.rows(ids)
-        mean = self._embedding.take(rows)
-        return (mean, self._std.take(rows)) if return_std else mean
+        mean, std = self.posterior(self.rows(ids))
+        return (mean, std) if return_std else mean
 
     def shards(self) -> Iterable[tuple[list[Any], NDArray[np.float32], NDArray[np.float32]]]:
         """Ids, embeddings and standard deviations of all vertices, one part after the other."""

@@ -54,7 +54,7 @@ def read_vertices(piece: Piece, work: Path, out: Path, id_type: str, limit: int)
         entries = hashed(ids, id_type)
         entries["row"] = np.arange(row, row + len(ids))
         write_array(shard(work, "keys", part), np.sort(entries, order="hash"))
-        _write_vertices(arrow_shard(out, part), ids, texts)
+        write_vertices(arrow_shard(out, part), ids, texts)
         local: dict[str, int] = {}
         tokens = [
             np.array([local.setdefault(w, len(local)) for w in tokenize(text)], dtype=np.int32)
@@ -234,7 +234,8 @@ def _spool_words(work: Path, part: int) -> Path:
     return work / "spool-words" / f"{part:05d}.json"
 
 
-def _write_vertices(path: Path, ids: list[Any], texts: list[str]) -> None:
+def write_vertices(path: Path, ids: list[Any], texts: list[str]) -> None:
+    """Write the ids of a part and the beginnings of its texts."""
     import pyarrow
 
     table = pyarrow.table({"id": ids, "text": [snippet(text) for text in texts]})
