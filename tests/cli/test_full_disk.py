@@ -1,6 +1,8 @@
 """A full disk leaves the old file of every command that writes one, and is one sentence."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,11 @@ from typing import Any
 import pytest
 
 from vhe.cli import main
-from vhe.estimators import VHE
+from vhe.estimators import VHE, load_model
 
 resource = pytest.importorskip("resource")
 
+ROOT = Path(__file__).parents[2]
 LIMIT = 512  # bytes that a file can grow to
 COMMANDS = [
     "map MODEL --out old.html",
@@ -63,3 +66,28 @@ def test_a_full_disk_leaves_the_old_file(
     assert len([line for line in errors if line.startswith("vhe: ")]) == 1
     assert old.name in errors[-1]
     assert "File too large" in errors[-1]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("closed", [False, True])
+def test_messages_that_cannot_be_written_end_no_work(closed: bool, tmp_path: Path) -> None:
+    """A log on a full disk, and a pipe whose reader has gone."""
+    (tmp_path / "v.csv").write_text(
+        "id,text\n" + "".join(f"{k},red fox {k % 3}\n" for k in range(9))
+    )
+    (tmp_path / "e.csv").write_text(
+        "source,target\n" + "".join(f"{k},{(k + 3) % 9}\n" for k in range(9))
+    )
+    command = [sys.executable, "-m", "vhe", "fit", "--vertices", "v.csv", "--edges", "e.csv"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    if closed:
+        reader, writer = os.pipe()
+        os.close(reader)
+    else:
+        writer = os.open("/dev/full", os.O_WRONLY)
+    done = subprocess.run(
+        [*command, "--out", "model"], cwd=tmp_path, env=environment, stderr=writer, timeout=120
+    )
+    os.close(writer)
+    assert done.returncode == 0
+    load_model(tmp_path / "model")

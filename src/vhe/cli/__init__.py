@@ -35,7 +35,7 @@ from vhe.cli import (
     suggest,
 )
 from vhe.cli.help import description, formatter
-from vhe.cli.output import print_status
+from vhe.cli.output import print_status, surviving_stderr
 from vhe.errors import VHEError, similar
 from vhe.runtime.memory import check_address_space, is_out_of_memory
 
@@ -141,6 +141,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError):
             return _fail(_sentence(error))
         raise
+    finally:
+        with surviving_stderr():  # otherwise Python exits with status 120
+            sys.stderr.flush()
 
 
 def _fail(message: str, status: int = 2) -> int:

@@ -9,6 +9,7 @@ import contextlib
 import json
 import logging
 import math
+import os
 import shlex
 import shutil
 import sys
@@ -39,7 +40,17 @@ def console(markup: bool = False) -> Console:
 
 def print_status(text: str) -> None:
     """Print a line about the progress of the work to standard error."""
-    print(printable(text), file=sys.stderr, flush=True)
+    with surviving_stderr():
+        print(printable(text), file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def surviving_stderr() -> Iterator[None]:
+    """Print nothing more to standard error if it cannot be written: that ends no work."""
+    try:
+        yield
+    except OSError:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 class NoteHandler(logging.Handler):

@@ -11,6 +11,7 @@ import logging
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import Any, Self
 
 from vhe.runtime.messages import printable
@@ -101,7 +102,8 @@ class Progress:
 
     def _write(self) -> None:
         if self.show:
-            print(self._line(), file=sys.stderr, flush=True)
+            with suppress(OSError):  # a full disk or a closed pipe ends no work
+                print(self._line(), file=sys.stderr, flush=True)
         else:
             logger.info("%s", self._line())
 
