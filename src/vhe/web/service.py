@@ -200,7 +200,9 @@ class Service:
 
     def _commit(self) -> None:
         """Apply all waiting changes at once: one flush to disk serves all of them."""
-        waiting = [self._writes.popleft() for _ in range(len(self._writes))]
+        self._commit_together([self._writes.popleft() for _ in range(len(self._writes))])
+
+    def _commit_together(self, waiting: list[tuple[Change, Future[Snapshot]]]) -> None:
         pending, good = Pending(self.snapshot.explorer.network), []
         for change, future in waiting:
             try:
@@ -216,6 +218,10 @@ class Service:
             following = self._following(model)
             self.journal.append([{"changes": [change.record() for change, _ in good]}])
         except Exception as error:
+            if len(good) > 1 and not self.journal.failed:  # one must not fail for another
+                for one in good:
+                    self._commit_together([one])
+                return
             if not isinstance(error, VHEError):
                 log.exception("a change failed")
             failure = error if isinstance(error, VHEError) else VHEError("The change failed.")
