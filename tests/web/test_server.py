@@ -19,7 +19,7 @@ from vhe.cli import main
 from vhe.errors import VHEError
 from vhe.estimators import VHE
 from vhe.web.explorer import Explorer
-from vhe.web.server import TimeoutProtocol, bind, is_loopback
+from vhe.web.server import TimeoutProtocol, bind, is_loopback, server
 
 TOKEN = "a-long-random-token"
 
@@ -154,3 +154,17 @@ def test_the_command_serves_until_interrupted(fitted: VHE, tmp_path: Path) -> No
             assert left <= {"model", "model.decisions.sqlite"}
         finally:
             running.kill()
+
+
+def test_the_work_in_the_background_starts_after_the_server() -> None:
+    running = server(lambda scope, receive, send: None)
+    started: list[bool] = []
+
+    def on_start() -> None:
+        started.append(running.started)
+        running.should_exit = True
+
+    running.on_start = on_start
+    with bind("127.0.0.1", 0) as bound:
+        running.run(sockets=[bound])
+    assert started == [True]

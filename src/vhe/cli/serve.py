@@ -95,9 +95,9 @@ def serve(
         print_status(f"http://{shown}:{bound.getsockname()[1]}/{query}  (Ctrl-C to stop)")
         try:
             with using_threads(1):  # requests are small: more threads would only add overhead
-                service.start()
                 server.reload_on_hangup(service)
-                server.serve(app, bound, root_path=root_path or "", trusted_proxy=trusted_proxy)
+                behind = {"root_path": root_path or "", "trusted_proxy": trusted_proxy}
+                server.serve(app, bound, service.start, **behind)  # warm after the first answers
         except KeyboardInterrupt:
             print_status("stopped")
         finally:

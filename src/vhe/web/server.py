@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -114,10 +115,25 @@ def _log_failure(reloaded: Future[Any]) -> None:
         log.error("the model is not reloaded: %s", error)
 
 
-def serve(app: ASGIApp, bound: socket.socket, **behind: Any) -> None:
+class Server(uvicorn.Server):
+    """A server that calls ``on_start`` as soon as it accepts requests."""
+
+    on_start: Callable[[], object] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.on_start is not None:
+            self.on_start()
+
+
+def serve(
+    app: ASGIApp, bound: socket.socket, on_start: Callable[[], object], **behind: Any
+) -> None:
     """Serve until interrupted; ``behind`` as in `server`."""
     sys.setswitchinterval(1e-4)  # short responses do not wait for the thread of the model
-    server(app, **behind).run(sockets=[bound])
+    running = server(app, **behind)
+    running.on_start = on_start
+    running.run(sockets=[bound])
 
 
 def server(
@@ -126,7 +142,7 @@ def server(
     *,
     root_path: str = "",
     trusted_proxy: str | None = None,
-) -> uvicorn.Server:
+) -> Server:
     """The server.
 
     Parameters
@@ -148,4 +164,4 @@ def server(
         "timeout_keep_alive": KEEP_ALIVE_TIMEOUT,
         "timeout_graceful_shutdown": 3,
     }
-    return uvicorn.Server(uvicorn.Config(app, **settings))
+    return Server(uvicorn.Config(app, **settings))
