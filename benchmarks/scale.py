@@ -1,7 +1,7 @@
 """Seconds and peak memory of each phase of a fit by several worker processes.
 
-    python benchmarks/scale.py [--vertices 20000] [--workers 2] [--memory-limit 3GB] [--recall 200]
-        [--data FOLDER] [--keep FOLDER] [--store results/scale]
+    python benchmarks/scale.py [--vertices 20000] [--topics 100] [--workers 2] [--memory-limit 3GB]
+        [--recall 200] [--data FOLDER] [--keep FOLDER] [--store results/scale]
 
 The network is that of benchmarks/sizes.py. CPU seconds are those of all workers, memory is the
 largest resident size of a worker during the phase (Linux). With ``--recall K`` the suggestions of
@@ -78,6 +78,7 @@ def recall(work: Path, count: int, k: int = 10) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--vertices", type=int, default=20_000)
+    parser.add_argument("--topics", type=int, default=100, help="of the synthetic network")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--memory-limit", default="3GB", help="of each worker")
     parser.add_argument("--data", type=Path, help="folder of the networks (default: temporary)")
@@ -96,7 +97,9 @@ def main() -> None:
     shares: list[float] = []
     halo: list[float] = []
     try:
-        vertices, edges = write_network(arguments.vertices, arguments.data or folder)
+        vertices, edges = write_network(
+            arguments.vertices, arguments.data or folder, arguments.topics
+        )
         with (
             LocalCluster(
                 n_workers=arguments.workers,
@@ -142,6 +145,7 @@ def main() -> None:
             )
         found = {
             "vertices": arguments.vertices,
+            "topics": arguments.topics,
             "workers": arguments.workers,
             "memory_limit": arguments.memory_limit,
             "seconds": round(sum(phase["seconds"] for phase in phases), 1),
@@ -161,7 +165,7 @@ def main() -> None:
 def _store(path: Path, found: dict[str, Any]) -> None:
     """Add a run to a file, in place of an older one of the same size and workers."""
     runs = json.loads(path.read_text()) if path.exists() else []
-    same = ("vertices", "workers", "memory_limit")
+    same = ("vertices", "topics", "workers", "memory_limit")
     runs = [run for run in runs if any(run[key] != found[key] for key in same)]
     runs = sorted([*runs, found], key=lambda run: (run["workers"], run["vertices"]))
     path.write_text(json.dumps(runs, indent=1) + "\n")

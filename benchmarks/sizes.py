@@ -29,11 +29,14 @@ SAMPLED = 0.02  # seconds between samples of the anonymous memory
 MEMORY = "peak_gb", "anonymous_gb"
 
 
-def write_network(n: int, folder: Path) -> tuple[Path, Path]:
+def write_network(n: int, folder: Path, topics: int = 100) -> tuple[Path, Path]:
     """The Parquet files of a synthetic network, written unless they are there."""
-    paths = folder / f"{n}-vertices.parquet", folder / f"{n}-edges.parquet"
+    name = f"{n}" if topics == 100 else f"{n}-of-{topics}"
+    paths = folder / f"{name}-vertices.parquet", folder / f"{name}-edges.parquet"
     if not all(path.exists() for path in paths):
-        process = multiprocessing.get_context("spawn").Process(target=_write, args=(n, paths))
+        process = multiprocessing.get_context("spawn").Process(
+            target=_write, args=(n, paths, topics)
+        )
         process.start()
         process.join()
         if process.exitcode:
@@ -41,16 +44,16 @@ def write_network(n: int, folder: Path) -> tuple[Path, Path]:
     return paths
 
 
-def _write(n: int, paths: tuple[Path, Path]) -> None:
+def _write(n: int, paths: tuple[Path, Path], topics: int) -> None:
     """Write a network like that of `vhe.bench.measure.synthetic`, some texts at a time."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import parquet
 
-    from vhe.bench.measure import LENGTH, LINKS, TOPICS, VOCABULARY
+    from vhe.bench.measure import LENGTH, LINKS, VOCABULARY
 
     rng = np.random.default_rng(0)
-    topic = rng.integers(TOPICS, size=n)
+    topic = rng.integers(topics, size=n)
     order = np.argsort(topic, kind="stable")
     position = np.empty(n, dtype=np.int64)
     position[order] = np.arange(n)
@@ -59,14 +62,14 @@ def _write(n: int, paths: tuple[Path, Path]) -> None:
     target = np.where(rng.random(len(source)) < 0.9, near, rng.integers(n, size=len(source)))
     temporary = [path.with_suffix(".part") for path in paths]
     parquet.write_table(pa.table({"source": source, "target": target}), temporary[1])
-    names = np.array([f"w{k}" for k in range(VOCABULARY + TOPICS)], dtype=object)
+    names = np.array([f"w{k}" for k in range(VOCABULARY + topics)], dtype=object)
     schema = pa.schema({"id": pa.int64(), "text": pa.string()})
     with parquet.ParquetWriter(temporary[0], schema) as writer:
         for start in range(0, n, CHUNK):
             ids = np.arange(start, min(start + CHUNK, n))
             shape = len(ids), LENGTH
             common = (VOCABULARY * rng.random(shape) ** 3).astype(np.int64)
-            own = common - common % TOPICS + topic[ids, None]
+            own = common - common % topics + topic[ids, None]
             words = np.where(rng.random(shape) < 0.4, own, common)
             texts = [" ".join(names[row]) for row in words]
             writer.write_table(pa.table({"id": ids, "text": texts}, schema=schema))

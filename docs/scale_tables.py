@@ -11,49 +11,116 @@ import numpy as np
 from scipy.optimize import nnls
 
 FOLDER = Path(__file__).resolve().parent.parent / "results" / "scale"
+FAULTS = FOLDER.parent / "reliability"
 BLOCK = re.compile(r"(<!-- table: ([\w ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 FIRST_EDITION = {"vertices": "1,000,000", "cpu": 830, "gb": 10.6}  # as measured then, one thread
+TOPICS = 100  # of the synthetic network of the cost model
+GROWTH = 100_000, 1_000_000  # vertices whose time per vertex is compared
 PREDICTED = 10**6, 10**7, 10**8, 10**9  # vertices of the cost model
 DIMENSIONS, WORDS, NEIGHBOURS, LINKS = 200, 88, 16, 2.1  # of a vertex of the synthetic network
+DATASETS = {"debian": 63_436}  # vertices
 ITERATIONS = 40  # of the solver, all posteriors and the variance together
 ONCE = ("inputs", "words")  # phases whose cost does not depend on the size
+# phases that compare vertices with the members of the nearest lists: of the 100 topics of the
+# synthetic network, small ones have fewer members than these lists
+SATURATING = ("neighbours", "suggestions")
+LIST_ROWS, MOST_LISTS = 512, 1 << 14  # as in vhe.scale.lists
+FITTED = 100_000, 300_000, 1_000_000  # vertices
 
 
 def filled(text: str) -> str:
     """The page with its tables."""
     tables = {"one machine": machine, "engine": engine, "cost model": cost_model}
     tables |= {"agreement": agreement, "text neighbours": text_neighbours}
+    tables |= {"enough": enough, "speedup": speedup, "faults": faults}
     return BLOCK.sub(lambda m: m[1] + tables[m[2]]() + m[3], text)
 
 
 def machine() -> str:
-    lines = ["| vertices | options | CPU seconds | peak memory, GB |", "|---|---|---|---|"]
+    """Runs of `vhe fit`, the smallest network first."""
+    lines = [
+        "| vertices | options | CPU seconds | resident, GB | of it anonymous, GB |",
+        "|---|---|---|---|---|",
+    ]
+    for run in sorted(_read("machine.json"), key=lambda run: (_size(run), run["options"])):
+        anonymous = f"{run['anonymous_gb']:.2f}" if "anonymous_gb" in run else "–"
+        lines.append(
+            f"| {_number(run['vertices'])} | `{' '.join(run['options'])}` | "
+            f"{run['cpu_seconds']:.0f} | {run['peak_gb']:.2f} | {anonymous} |"
+        )
     old = FIRST_EDITION
-    lines.append(f"| {old['vertices']} | first edition | {old['cpu']} | {old['gb']} |")
-    for run in _read("machine.json"):
-        options, size = " ".join(run["options"]), _number(run["vertices"])
-        lines.append(f"| {size} | `{options}` | {run['cpu_seconds']:.0f} | {run['peak_gb']:.2f} |")
-    return _joined(lines)
+    lines.append(f"| {old['vertices']} | first edition | {old['cpu']} | {old['gb']} | – |")
+    return _joined(lines) + "\n" + _growth()
+
+
+def _growth() -> str:
+    """How the time per vertex grows between two sizes of the same options."""
+    runs = {(run["vertices"], *run["options"]): run for run in _read("machine.json")}
+    small, large = (runs.get((n, "--threads", "1")) for n in GROWTH)
+    if small is None or large is None:
+        return ""
+    ratio = large["cpu_seconds"] / large["vertices"] / small["cpu_seconds"] * small["vertices"]
+    first, second = (f"{n:,}" for n in GROWTH)
+    return f"CPU seconds per vertex grow by a factor of {ratio:.2f} from {first} to {second}.\n"
 
 
 def engine() -> str:
     lines = [
-        "| vertices | workers | memory of each | CPU seconds | largest worker, GB | recall |",
-        "|---|---|---|---|---|---|",
+        "| vertices | topics | workers | memory of each | CPU seconds | largest worker, GB "
+        "| recall |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for run in _read("engine.json"):
+    order = ("vertices", "topics", "workers")
+    for run in sorted(_read("engine.json"), key=lambda run: [run[name] for name in order]):
         recall = "–" if run["recall"] is None else f"{run['recall']:.3f}"
         lines.append(f"{_engine_row(run)} | {recall} |")
-    for run in _read("engine-stopped.json"):
-        phases = f"stopped after {len(run['phases'])} phases ({run['stopped_after']})"
-        lines.append(f"{_engine_row(run)} | {phases} |")
     return _joined(lines)
 
 
 def _engine_row(run: dict[str, Any]) -> str:
     return (
-        f"| {run['vertices']:,} | {run['workers']} | {run['memory_limit']} | "
+        f"| {run['vertices']:,} | {run['topics']} | {run['workers']} | {run['memory_limit']} | "
         f"{run['cpu_seconds']:.0f} | {run['peak_mb'] / 1000:.2f}"
+    )
+
+
+def enough() -> str:
+    """What one machine needs for the largest network that was measured on it."""
+    runs = [run for run in _read("machine.json") if run["options"] == ["--threads", "1"]]
+    run = max(runs, key=_size)
+    minutes, memory = run["cpu_seconds"] / 60, run["peak_gb"]
+    return (
+        f"One thread of one machine needs {memory:.1f} GB and {minutes:.1f} minutes of CPU time "
+        f"for {_number(run['vertices'])} vertices, and both grow about linearly: use it as long "
+        "as its memory suffices.\n"
+    )
+
+
+def speedup() -> str:
+    """Wall seconds of two workers against one, of the phases that have many tasks."""
+    lines = ["| vertices | one worker, s | two workers, s | speed-up |", "|---|---|---|---|"]
+    runs = _read("engine.json")
+    runs = {(r["vertices"], r["workers"]): r for r in runs if r["topics"] == TOPICS}
+    for n in sorted({n for n, _ in runs}):
+        if (n, 1) in runs and (n, 2) in runs:
+            one, two = (_parallel_seconds(runs[n, workers]) for workers in (1, 2))
+            lines.append(f"| {n:,} | {one:.0f} | {two:.0f} | {one / two:.2f} |")
+    return _joined(lines)
+
+
+def _parallel_seconds(run: dict[str, Any]) -> float:
+    return float(sum(p["seconds"] for p in run["phases"] if p["phase"] not in ONCE))
+
+
+def faults() -> str:
+    """Fits during which a worker or the scheduler was killed."""
+    parts = [json.loads(path.read_text()) for path in sorted(FAULTS.glob("dask_faults*.json"))]
+    names = ("workers_killed", "completed", "schedulers_killed", "resumed")
+    killed, completed, schedulers, resumed = (sum(p[name] for p in parts) for name in names)
+    return (
+        f"Of {killed} fits during which a worker was killed at a random moment (kill -9), "
+        f"{completed} completed with the embedding of an undisturbed fit; of {schedulers} whose "
+        f"scheduler was killed, {resumed} were resumed with the same embedding.\n"
     )
 
 
@@ -81,32 +148,37 @@ def text_neighbours() -> str:
 
 
 def cost_model() -> str:
-    """CPU seconds a + b n of each phase, fitted to all sizes but the largest; it is predicted."""
-    runs = [run for run in _read("engine.json") if run["workers"] == 2]
-    runs.sort(key=lambda run: run["vertices"])
-    if len(runs) < 3:
+    """CPU seconds a + b n of each phase, fitted to some sizes; another one is predicted."""
+    runs = sorted(
+        (run for run in _read("engine.json") if run["workers"] == 2 and run["topics"] == TOPICS),
+        key=lambda run: run["vertices"],
+    )
+    known = [run for run in runs if run["vertices"] in FITTED]
+    others = [run for run in runs if run["vertices"] not in FITTED]
+    if len(known) < len(FITTED) or not others:
         return "Not measured at enough sizes yet.\n"
-    *known, largest = runs
-    phases = [phase["phase"] for phase in largest["phases"]]
-    models = {name: _fitted(name, known) for name in phases}
-    n = largest["vertices"]
+    other = others[-1]
+    names = list(dict.fromkeys(p["phase"] for run in [*known, other] for p in run["phases"]))
+    models = {name: _fitted(name, known) for name in names}
+    n, measured = other["vertices"], {p["phase"]: p["cpu_seconds"] for p in other["phases"]}
     sizes = ", ".join(f"{run['vertices']:,}" for run in known)
     lines = [
         f"Fitted to {sizes} vertices; predicted and measured at {n:,} (CPU seconds):",
         "",
-        f"| phase | once | per million vertices | predicted at {n:,} | measured |",
+        f"| phase | once | more at a million vertices | predicted at {n:,} | measured |",
         "|---|---|---|---|---|",
     ]
     total = np.zeros(2)
-    for phase in largest["phases"]:
-        once, each = models[phase["phase"]]
-        pair = once + each * n, phase["cpu_seconds"]
-        total += pair
-        figures = f"{once:.0f} | {1e6 * each:.0f} | {pair[0]:.0f} | {pair[1]:.0f}"
-        lines.append(f"| {phase['phase']} | {figures} |")
-    lines.append(f"| all | | | {total[0]:.0f} | {total[1]:.0f} |")
-    halo = largest["halo_rows_per_vertex"]
-    once, each = (sum(model[k] for model in models.values()) for k in (0, 1))
+    for name, (once, each) in models.items():
+        figures = f"| {name} | {once:.0f} | {each * _work(name, 10**6):.0f}"
+        if name in measured:
+            pair = once + each * _work(name, n), measured[name]
+            total += pair
+            lines.append(f"{figures} | {pair[0]:.0f} | {pair[1]:.0f} |")
+        else:
+            lines.append(f"{figures} | – | – |")
+    error = 100 * (total[0] / total[1] - 1)
+    lines.append(f"| all | | | {total[0]:.0f} ({error:+.0f} %) | {total[1]:.0f} |")
     lines += [
         "",
         "| vertices | core hours | files, GB | shuffle, GB | exchanged by the solver, GB |",
@@ -115,17 +187,27 @@ def cost_model() -> str:
     table = 4 * DIMENSIONS
     files = 9 * table + 12 * WORDS + 60 * NEIGHBOURS + 64 * LINKS  # bytes per vertex
     shuffle = 2 * table + 12 * WORDS + 40 * NEIGHBOURS + 32 * LINKS
-    exchanged = ITERATIONS * halo * table
+    exchanged = ITERATIONS * known[-1]["halo_rows_per_vertex"] * table
     for size in PREDICTED:
-        hours = (once + each * size) / 3600
+        seconds = sum(once + each * _work(name, size) for name, (once, each) in models.items())
         volumes = (
             f"{size * each_vertex / 1e9:,.0f}" for each_vertex in (files, shuffle, exchanged)
         )
-        lines.append(f"| {size:,} | {hours:,.1f} | {' | '.join(volumes)} |")
+        lines.append(f"| {size:,} | {seconds / 3600:,.1f} | {' | '.join(volumes)} |")
     return _joined(lines)
 
 
+def _work(phase: str, n: int) -> float:
+    """What the CPU seconds of a phase are proportional to, beside what it does once."""
+    if phase == "lists":  # every vertex is compared with the centroid of every list
+        return n * min(n / LIST_ROWS, MOST_LISTS)
+    if phase in SATURATING:  # every vertex is compared with the members of some lists
+        return n * max(1.0, n / LIST_ROWS / MOST_LISTS)
+    return n
+
+
 def _fitted(phase: str, runs: list[dict[str, Any]]) -> tuple[float, float]:
+    """What a phase costs once, and for a unit of its `_work`."""
     sizes, seconds = [], []
     for run in runs:
         found = [p["cpu_seconds"] for p in run["phases"] if p["phase"] == phase]
@@ -136,14 +218,23 @@ def _fitted(phase: str, runs: list[dict[str, Any]]) -> tuple[float, float]:
         return 0.0, 0.0
     if phase in ONCE:
         return float(np.mean(seconds)), 0.0
-    design = np.stack([np.ones(len(sizes)), np.array(sizes)], axis=1) / np.array(sizes)[:, None]
-    (once, each), _ = nnls(design, np.array(seconds) / np.array(sizes))  # relative errors
-    return float(once), float(each)
+    work = np.array([_work(phase, n) for n in sizes])
+    if phase in SATURATING or len(sizes) == 1:
+        return 0.0, float(seconds[-1] / work[-1])
+    weight = 1 / np.array(seconds)  # relative errors
+    design = np.stack([np.ones(len(sizes)), work / work[-1]], axis=1) * weight[:, None]
+    (once, each), _ = nnls(design, np.ones(len(sizes)))
+    return float(once), float(each / work[-1])
 
 
 def _read(name: str) -> list[dict[str, Any]]:
     path = FOLDER / name
     return list(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else []
+
+
+def _size(run: dict[str, Any]) -> int:
+    vertices = run["vertices"]
+    return vertices if isinstance(vertices, int) else DATASETS[vertices]
 
 
 def _number(value: Any) -> str:

@@ -23,7 +23,7 @@ from vhe.scale.lists import nearby
 from vhe.scale.shards import Numbers, Ragged, Sharded, read_array, shard, write_array
 
 QUERIES = 256  # whose candidates are ranked at a time
-LISTS = 16  # nearest lists that candidates come from
+LISTS = 24  # nearest lists that candidates come from
 FURTHER = 60  # candidates whose words are compared, beside the number of suggestions
 
 
