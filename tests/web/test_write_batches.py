@@ -15,12 +15,10 @@ from vhe.web.start import start_service
 
 
 @pytest.fixture
-def service(fitted: VHE, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def service(fitted: VHE, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     monkeypatch.setattr(Service, "_start_missing", lambda self: None)
     fitted.save(tmp_path / "model")
-    service = start_service(tmp_path / "model", writable=True)
-    yield service
-    service.close()
+    return start_service(tmp_path / "model", writable=True)
 
 
 def test_a_change_that_cannot_be_applied_fails_alone(
@@ -50,3 +48,23 @@ def test_a_change_that_cannot_be_applied_fails_alone(
     assert "bad" not in service.snapshot.explorer.network
     records, _ = read_journal(journal_file(tmp_path / "model"))
     assert len(records) == 2
+    service.close()
+
+
+def test_a_full_queue_of_changes_is_answered_with_503(
+    service: Service, serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vhe.web.write_routes.MAX_PENDING", 2)
+    blocked: Future[None] = Future()
+    token = "a-long-random-token"
+    with serving(service, token=token, hosts=None) as site:
+        service._keeper.submit(blocked.result)
+        waiting = [service.write(Change(texts={k: ("t1w1", None)})) for k in "ab"]
+        body = b'{"vertices": [{"id": "c", "text": "t1w2"}]}'
+        headers = {"Authorization": f"Bearer {token}", "Content_Type": "application/json"}
+        status, answered, _ = site.raw("POST", "/api/vertices", body, **headers)
+        assert (status, answered["retry-after"]) == (503, "1")
+        blocked.set_result(None)
+        for change in waiting:
+            change.result(30)
+        assert site.raw("POST", "/api/vertices", body, **headers)[0] == 200

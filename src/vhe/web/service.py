@@ -198,6 +198,10 @@ class Service:
         self._keeper.submit(self._commit)
         return future
 
+    @property
+    def waiting_changes(self) -> int:
+        return len(self._writes)
+
     def _commit(self) -> None:
         """Apply all waiting changes at once: one flush to disk serves all of them."""
         self._commit_together([self._writes.popleft() for _ in range(len(self._writes))])

@@ -12,6 +12,10 @@ MAX_PENDING = 64  # requests that a worker computes or holds in its queue
 MAX_CACHE_BYTES = 2**26
 
 
+def busy() -> HTTPException:
+    return HTTPException(503, "The server is busy; try again later.", {"retry-after": "1"})
+
+
 class Worker:
     """Runs one function at a time in a thread; requests wait for their turn in a bounded queue."""
 
@@ -21,7 +25,7 @@ class Worker:
     async def run(self, request: Request, function: Callable[[], bytes]) -> bytes:
         """Run a function, unless the queue is full or the client has gone by then."""
         if self.pending >= MAX_PENDING:
-            raise HTTPException(503, "The server is busy; try again later.", {"retry-after": "1"})
+            raise busy()
         self.pending += 1
         try:
             async with self.turn:

@@ -14,6 +14,7 @@ from vhe.web.guard import JSONResponse
 from vhe.web.review_routes import CONFLICT, Numbering
 from vhe.web.routes import ERRORS, MAX_TEXT, VertexNumber
 from vhe.web.service import ReadOnlyError, Service
+from vhe.web.worker import MAX_PENDING, busy
 
 
 def write_routes(service: Service) -> APIRouter:
@@ -64,6 +65,8 @@ def write_routes(service: Service) -> APIRouter:
         return await changed(Change(links=[(id_of(a), id_of(b)) for a, b in new.links]))
 
     async def changed(change: Change) -> Response:
+        if service.waiting_changes >= MAX_PENDING:
+            raise busy()
         snapshot = await asyncio.wrap_future(service.write(change))
         explorer = snapshot.explorer
         entries = [explorer.entry(explorer.network.index(v)) for v in change.texts]
