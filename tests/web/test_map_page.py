@@ -172,6 +172,19 @@ def test_vertices_are_added_by_key_and_by_click(page: Any, site: Any) -> None:
     heading(page, "3 vertices selected")
 
 
+def test_names_of_a_selection_are_written_once(page: Any, site: Any) -> None:
+    page.goto(site.url + "#set=v3,v4")
+    heading(page, "2 vertices selected")
+    written = page.evaluate(
+        """(() => { const { map } = explorer, draw = map.drawName, found = [];
+            map.zoom(20, ...map.screen(3));
+            map.drawName = (...given) => { found.push(given[1]); return draw.apply(map, given); };
+            map.draw();
+            return found; })()"""
+    )
+    assert sorted(written) == [3, 4]
+
+
 def test_every_view_has_an_address(page: Any, site: Any, browser: Any) -> None:
     page.locator("#colour").select_option("degree")
     page.keyboard.press("/")

@@ -98,9 +98,10 @@ class NetworkMap extends MapView {
     this.drawVertices(context, radius, focused || mask ? 0.22 : 1, focused ? 0.5 : 1, mask);
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     const occupied = [], zoomedIn = this.scale >= this.fitScale * 1.8;
+    const named = this.path.length || (group.length && group.length <= MAX_GROUP_NAMES && mask === this.groupMask); // by drawGroup
     if (group.length && !focused) this.drawGroup(context, radius, occupied);
     if (focused) this.drawLinks(context, radius, occupied);
-    else if (zoomedIn && !this.path.length) this.drawNames(context, radius, occupied, mask);
+    else if (zoomedIn && !named) this.drawNames(context, radius, occupied, mask);
     else if (!mask) this.drawRegions(context, occupied);
     if (this.newText) this.drawNewText(context);
     if (this.hover >= 0) this.drawRing(context, this.hover, radius + 2.5);
