@@ -168,3 +168,21 @@ def test_the_work_in_the_background_starts_after_the_server() -> None:
     with bind("127.0.0.1", 0) as bound:
         running.run(sockets=[bound])
     assert started == [True]
+
+
+def test_the_token_is_not_printed_to_a_log(fitted: VHE, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "model")
+    command = [sys.executable, "-m", "vhe", "serve", str(tmp_path / "model"), "--port", "0"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "VHE_TOKEN": "a-long-random-token"}
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
+    ) as running:
+        assert running.stderr is not None
+        printed = ""
+        while "Ctrl-C" not in printed:
+            line = running.stderr.readline()
+            assert line, printed
+            printed += line
+        running.terminate()
+        printed += running.stderr.read()
+    assert "a-long-random-token" not in printed

@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -90,7 +91,8 @@ def serve(
             hosts = server.LOOPBACK | {host.lower(), *map(str.lower, allow_host or ())}
         app = make_app(service, token=token, hosts=hosts)
         shown = f"[{host}]" if ":" in host else host
-        query = f"?token={quote(token, safe='')}" if token else ""
+        # a token is printed to a terminal only: elsewhere it would end up in a log
+        query = f"?token={quote(token, safe='')}" if token and sys.stderr.isatty() else ""
         bound.listen()  # requests that arrive before the loop runs wait in the backlog
         print_status(f"http://{shown}:{bound.getsockname()[1]}/{query}  (Ctrl-C to stop)")
         try:
