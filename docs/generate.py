@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from vhe.bench.fit import PAIR_STEPS
 from vhe.config import PairVHEConfig, VHEConfig
 from vhe.evaluation.summary import Figure, group
 from vhe.paper.heart import METRICS as HEART_METRICS
@@ -70,7 +71,11 @@ Seconds and peak memory of a command in a process of its own, which opens the mo
 
 ## Native kernels
 
-The posterior of `VHE` and the alignment of `PairVHE` take most of the training time. C kernels for both are built with the package where a C compiler is installed; the instruction set (baseline, AVX2 or AVX-512) is chosen when they run, and `vhe doctor` prints which. Both are at least twice as fast as the same operations in torch ([the log](log.md)). Without them, or with `VHE_NATIVE=0`, torch computes the same values up to the rounding of 32-bit floats. On a GPU, torch is always used.
+The posterior of `VHE` and the alignment of `PairVHE` take most of the training time. C kernels for both are built with the package where a C compiler is installed; the instruction set (baseline, AVX2 or AVX-512) is chosen when they run, and `vhe doctor` prints which. Without them, or with `VHE_NATIVE=0`, torch computes the same values up to the rounding of 32-bit floats. On a GPU, torch is always used.
+
+Median seconds of interleaved fits to all links of a network, one thread, on the machine of the first table. `PairVHE` takes {pair_steps} of its {steps} training steps here. Generated from `results/speed`, which `vhe bench fit --datasets NAME --rounds 3 --threads 1 --json` measured.
+
+{native_fit}
 
 ## Ratios on your machine
 
@@ -310,6 +315,9 @@ def speed(results: Iterable[dict[str, Any]]) -> str:
         rules="---|" * len(DATASETS),
         rows="\n".join(rows),
         fit_time=fit_time(),
+        native_fit=native_fit(),
+        pair_steps=PAIR_STEPS,
+        steps=PairVHEConfig.steps,
     )
 
 
@@ -321,6 +329,20 @@ def fit_time() -> str:
         "seconds of a fit without the link posterior (`link_features` empty), by interleaved runs "
         "of `python benchmarks/fit_time.py`."
     )
+
+
+def native_fit() -> str:
+    """Fits with the native kernels and with torch alone, as `vhe bench fit` measured."""
+    lines = ["| model | network | native kernels | torch alone | ratio |", "|---|---|---|---|---|"]
+    files = sorted((ROOT / "results" / "speed").glob("native-fit-*.json"))
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    for model in ("VHE", "PairVHE"):
+        for title, found in (item for run in runs for item in run.items()):
+            seconds = [found[f"seconds, {model}, {path}"] for path in ("native", "torch")]
+            cells = [f"`{model}`", dataset_name(title.removeprefix("fit "))]
+            cells += [*(f"{value:.1f} s" for value in seconds), f"{seconds[1] / seconds[0]:.1f}"]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def compare_with_paper(results: Iterable[dict[str, Any]]) -> str:
