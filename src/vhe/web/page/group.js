@@ -58,6 +58,6 @@ const groupElements = (data, network, row, group, path) => {
       button("", "CSV", () => download("vertices.csv", "text/csv", csv(records())), "Save as CSV"),
       button("", "JSON", () => download("vertices.json", "application/json", JSON.stringify(records(), null, 1)), "Save as JSON")),
     ...list(path?.length ? "Vertices of the path" : "Vertices", "links", shown.slice(0, MAX_ROWS).map((i) => row(i, network.degree[i]))),
-    ...(shown.length > MAX_ROWS ? [message("note", `The first ${MAX_ROWS} are listed; saved tables have all.`)] : []),
+    ...(shown.length > MAX_ROWS ? [message("note", `The first ${MAX_ROWS} are listed; exported tables contain all.`)] : []),
   ];
 };
