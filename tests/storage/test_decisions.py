@@ -100,3 +100,31 @@ def test_damaged_files(path: Path) -> None:
             refused += 1
             assert "\n" not in str(error)  # noqa: PT017
     assert refused > 100
+
+
+def attempt(decisions: Decisions, k: int) -> str:
+    """Why a decision cannot be saved, or an empty string."""
+    try:
+        decisions.decide("x", k, "rejected", 0.5)
+    except VHEError as error:
+        return str(error)
+    return ""
+
+
+def test_a_full_disk_is_one_sentence_and_loses_no_decision(path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    decisions = Decisions(path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, before[1]))
+    try:
+        k = 0
+        while k < 10_000 and not (message := attempt(decisions, k)):
+            k += 1
+        assert "cannot be read or saved" in message
+        assert "\n" not in message
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        saved = decisions.all()
+        decisions.close()
+    assert Decisions(path).all() == saved
+    assert len(saved) == 1 + k

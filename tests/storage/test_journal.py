@@ -1,5 +1,6 @@
 """A journal is input: files of others, damage, and records that are no changes of a network."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -70,3 +71,28 @@ def test_a_record_with_the_right_checksum_that_is_no_change(record: Any, tmp_pat
         recorded_changes(records, tmp_path / "journal")
     assert "\n" not in str(refused.value)
     assert len(recorded_changes(records[:1], tmp_path / "journal")) == 1
+
+
+def test_a_full_disk_leaves_the_journal_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    journal.append([{"a": 1}])
+    whole, write = path.read_bytes(), os.write
+
+    def until_full(file: int, data: Any) -> int:
+        if len(data) < 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data[:5])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", until_full)
+        with pytest.raises(VHEError, match=r"journal: cannot be written \(No space left"):
+            journal.append([{"b": 2}])
+    journal.close()
+    assert path.read_bytes() == whole
+    again = Journal(path)
+    again.append([{"c": 3}])
+    again.close()
+    assert read_journal(path)[0] == [{"a": 1}, {"c": 3}]
