@@ -6,7 +6,7 @@ import io
 import math
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from typing import Any
 
@@ -68,7 +68,10 @@ def _workbook(source: Input) -> Iterator[Any]:
                 f"{source.shown} unpacks to {size:,} bytes, too many for its size or for the "
                 "memory of this machine; save the sheet as CSV."
             )
-        with pandas.ExcelFile(io.BytesIO(raw), engine=engine) as book:  # type: ignore[arg-type]
+        with (
+            redirect_stdout(io.StringIO()),  # odfpy prints a part that it cannot parse
+            pandas.ExcelFile(io.BytesIO(raw), engine=engine) as book,  # type: ignore[arg-type]
+        ):
             yield book
     except ImportError:
         raise VHEError(
@@ -78,7 +81,8 @@ def _workbook(source: Input) -> Iterator[Any]:
     except VHEError:
         raise
     except Exception as error:  # the libraries raise errors of many types
-        reason = shortened(str(error).strip().rstrip(".") or type(error).__name__, 200)
+        text = " ".join(str(error).split()).rstrip(".")
+        reason = shortened(text or type(error).__name__, 200)
         raise VHEError(f"{source.shown} is not a readable spreadsheet: {reason}.") from None
 
 
