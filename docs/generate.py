@@ -484,16 +484,19 @@ def server() -> str:
         found = json.loads((folder / "frames.json").read_text())
         lines += [
             "",
-            f"Frame times of the map in milliseconds, median (95th percentile), {found['vertices']:,} vertices, {found['links']:,} links:",
+            f"Frame times of the map in milliseconds, median (95th percentile), {found['vertices']:,} vertices, {found['links']:,} links, in headless chromium with software rendering, while the map is dragged or zoomed:",
             "",
         ]
-        lines += ["| links | zoom | between frames | to draw one |", "|---|---|---|---|"]
+        lines += [
+            "| links | gesture | magnification | between frames | to draw one |",
+            "|---|---|---|---|---|",
+        ]
         for row in found["frames"]:
             times = [
                 f"{row[name]:.0f} ({row[name + '_95']:.0f})" for name in ("between", "drawing")
             ]
             lines.append(
-                f"| {'all' if row['links'] else 'none'} | {row['zoom']} | {' | '.join(times)} |"
+                f"| {'all' if row['links'] else 'none'} | {row['gesture']} | {row['zoom']} | {' | '.join(times)} |"
             )
     return "\n".join(lines) + "\n"
 
