@@ -3,9 +3,10 @@
     python benchmarks/scale.py [--vertices 20000] [--topics 100] [--workers 2] [--memory-limit 3GB]
         [--recall 200] [--data FOLDER] [--keep FOLDER] [--store results/scale]
 
-The network is that of benchmarks/sizes.py. CPU seconds are those of all workers, memory is the
-largest resident size of a worker during the phase (Linux). With ``--recall K`` the suggestions of
-K vertices are compared with the exact ones: the likeliest of all vertices by the link posterior.
+The network is that of benchmarks/sizes.py. The load is that of the machine before. CPU seconds are
+those of all workers, memory is the largest resident size of a worker during the phase (Linux). With
+``--recall K`` the suggestions of K vertices are compared with the exact ones: the likeliest of all
+vertices by the link posterior.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import shutil
 import tempfile
 import time
@@ -91,6 +93,7 @@ def main() -> None:
 
     from vhe import scale
 
+    load = os.getloadavg()[0]
     folder = Path(tempfile.mkdtemp(prefix="vhe-scale-", dir=arguments.data))
     out = arguments.keep or folder / "model"
     phases: list[dict[str, Any]] = []
@@ -148,6 +151,7 @@ def main() -> None:
             "topics": arguments.topics,
             "workers": arguments.workers,
             "memory_limit": arguments.memory_limit,
+            "load": round(load, 1),
             "seconds": round(sum(phase["seconds"] for phase in phases), 1),
             "cpu_seconds": round(sum(phase["cpu_seconds"] for phase in phases), 1),
             "peak_mb": max(phase["peak_mb"] for phase in phases),
