@@ -160,7 +160,11 @@ class Service:
         if base is None:
             arrays: Arrays | None = compute(task, explorer.model, self.seed or 0)
         else:
-            process = Background(task, base.folder, base.loaded.fingerprint, self.seed or 0)
+            try:
+                process = Background(task, base.folder, base.loaded.fingerprint, self.seed or 0)
+            except OSError as error:  # such as a limit of processes
+                log.warning("the %s is not computed: %s", task, error.strerror or error)
+                return
             self._background[task] = process
             arrays = process.result()
         if arrays is not None:
