@@ -46,7 +46,8 @@ def start(folder: Path) -> tuple[int, int]:
     child = os.fork()
     if child == 0:
         try:
-            serve(make_app(start_service(folder, writable=True), token=TOKEN), bound)
+            service = start_service(folder, writable=True)
+            serve(make_app(service, token=TOKEN), bound, service.start)
         except BaseException:
             traceback.print_exc()
         finally:
