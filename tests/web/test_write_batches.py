@@ -4,12 +4,14 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from vhe.errors import VHEError
 from vhe.estimators import VHE
 from vhe.fitted import FittedModel
 from vhe.storage.journal import journal_file, read_journal
 from vhe.web.changes import Change
+from vhe.web.schemas import NewVertex
 from vhe.web.service import Service
 from vhe.web.start import start_service
 
@@ -68,3 +70,9 @@ def test_a_full_queue_of_changes_is_answered_with_503(
         for change in waiting:
             change.result(30)
         assert site.raw("POST", "/api/vertices", body, **headers)[0] == 200
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0, None, ["a"]])
+def test_ids_are_strings_or_integers(wrong: object) -> None:
+    with pytest.raises(ValidationError):
+        NewVertex.model_validate({"id": wrong, "text": "t1w1"})

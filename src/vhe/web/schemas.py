@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 Key = str | int | float | bool | None  # an id or a label; others are printed
 Decided = Literal["accepted", "rejected", "postponed"]
@@ -206,7 +206,7 @@ class SavedDecision(BaseModel):
     decided: str
 
 
-NewKey = str | int
+NewKey = StrictStr | StrictInt  # true is not 1
 
 
 class NewVertex(Strict):
