@@ -106,9 +106,13 @@ def unweighted(links: np.ndarray) -> None:
 def test_strengths_chosen_in_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = RNG.normal(size=(90, 8)).astype(np.float32)
     near = text_neighbours(codes, np.zeros(90, bool))
-    whole = selection._fold(codes, None, CORPUS.lengths, near, unweighted, LINKS[20:], LINKS[:20])
+    given = (codes, None, CORPUS.lengths, near, unweighted, LINKS[20:], LINKS[:20])
+    whole = selection._fold(*given)
+    with monkeypatch.context() as patch:
+        patch.setattr(selection, "REGION", 8)  # a small graph is solved for as a whole
+        assert np.array_equal(selection._fold(*given)(1.0, 2.0), whole(1.0, 2.0))
     monkeypatch.setattr(selection, "WHOLE_GRAPH", 10)
-    region = selection._fold(codes, None, CORPUS.lengths, near, unweighted, LINKS[20:], LINKS[:20])
+    region = selection._fold(*given)
     for strengths in ((1.0, 2.0), (4.0, 0.0)):
         assert np.abs(whole(*strengths) - region(*strengths)).mean() < 0.03
 
