@@ -238,7 +238,7 @@ def test_pickles_are_refused(tmp_path: Path) -> None:
         ("a_edgelist", "a b\n", {}, r"contains edges without texts; give the texts, too"),
         ("a_md", "# one page", {}, r"a\.md is one page; give the folder"),
         ("a_zip", b"PK\3\4", {}, r"a\.zip is an archive; unpack it"),
-        ("a_docx", b"PK\3\4", {}, r"a\.docx is an archive; unpack it"),
+        ("a_docx", b"PK\3\4", {}, r"a\.docx is a \.docx file, which vhe does not read; convert"),
         ("a_xml", "<html></html>", {}, "contains no nodes"),
         (
             "a_json",
