@@ -336,7 +336,6 @@ def test_data_lists_the_datasets(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, table.splitlines())) <= 80
 
 
-@pytest.mark.skipif("VHE_DATA_DIR" not in os.environ, reason="VHE_DATA_DIR is not set")
 def test_data_prints_statistics_of_two_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -346,6 +345,7 @@ def test_data_prints_statistics_of_two_tables(
     assert run_json(capsys, "data", *tables)["vertices"] == 2
 
 
+@pytest.mark.skipif("VHE_DATA_DIR" not in os.environ, reason="VHE_DATA_DIR is not set")
 def test_data_prints_statistics(capsys: pytest.CaptureFixture[str]) -> None:
     counts = run_json(capsys, "data", "hepth")
     assert (counts["vertices"], counts["links"], counts["isolated"]) == (1038, 1974, 0)
