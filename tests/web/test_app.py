@@ -19,6 +19,7 @@ from vhe.errors import VHEError
 from vhe.web.app import STATIC_FILES, make_app
 from vhe.web.explorer import Explorer
 from vhe.web.guard import MAX_BODY_BYTES, MAX_FAILURES
+from vhe.web.login import MAX_FORM_BYTES
 from vhe.web.routes import MAX_TEXT
 from vhe.web.service import Service
 from vhe.web.snapshot import Snapshot
@@ -190,7 +191,14 @@ BEARER = f"Bearer {TOKEN}".encode().decode("latin-1")
 
 def test_a_token_is_required_everywhere(explorer: Explorer, serving) -> None:
     with serving(explorer, token=TOKEN, hosts=None) as site:
-        for path in ("/", "/api", "/docs", "/openapi.json", "/page/map.css", "/?token=wrong"):
+        for path in (
+            "/",
+            "/api",
+            "/docs",
+            "/openapi.json",
+            "/page/map.css",
+            f"/?token={quote(TOKEN)}",
+        ):
             status, headers, body = site.raw("GET", path)
             assert status == 401, path
             assert headers["www-authenticate"] == "Bearer"
@@ -200,12 +208,24 @@ def test_a_token_is_required_everywhere(explorer: Explorer, serving) -> None:
         assert site.get("/api", Authorization=BEARER)[0] == 200
 
 
-def test_a_token_in_the_url_is_moved_to_a_cookie(
+FORM = {"Content_Type": "application/x-www-form-urlencoded"}
+
+
+def test_a_browser_is_asked_for_the_token(
     explorer: Explorer, serving, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     with serving(explorer, token=TOKEN, hosts=None) as site:
-        status, headers, _ = site.raw("GET", f"/docs?{urlencode({'token': TOKEN})}")
+        status, headers, body = site.raw("GET", "/docs", Accept="text/html,*/*")
+        assert status == 401
+        assert "form-action 'self'" in headers["content-security-policy"]
+        assert b'<form method="post">' in body
+        status, headers, body = site.raw("POST", "/docs", b"token=wrong", **FORM)
+        assert status == 401
+        assert "set-cookie" not in headers
+        assert b"not the access token" in body
+        form = urlencode({"token": TOKEN}).encode()
+        status, headers, _ = site.raw("POST", "/docs", form, **FORM)
         assert (status, headers["location"]) == (303, "/docs")
         assert headers["referrer-policy"] == "no-referrer"
         cookie, *attributes = headers["set-cookie"].lower().split("; ")
@@ -216,14 +236,23 @@ def test_a_token_in_the_url_is_moved_to_a_cookie(
         assert site.get("/api", Cookie=f'a="b; @[]{{}}=; {cookie}; vhe-1=2')[0] == 200
         assert site.get("/api", Cookie=f"{cookie}; {cookie}x")[0] == 401
         assert site.get("/api", Cookie=cookie.replace(str(site.port), "1"))[0] == 401
+        padded = b"x" * MAX_FORM_BYTES + b"&" + form
+        assert site.raw("POST", "/docs", padded, **FORM)[0] == 401
+        others = {"Sec_Fetch_Site": "cross-site", **FORM}
+        assert site.raw("POST", "/docs", form, **others)[0] == 403
     assert TOKEN not in caplog.text
     assert quote(TOKEN) not in caplog.text
+
+
+def test_a_server_without_a_token_takes_no_forms(site) -> None:
+    assert site.raw("POST", "/docs", b"token=x", **FORM)[0] == 415
 
 
 @pytest.mark.parametrize("path", ["//evil.example/", "/%2Fevil.example/", "///evil.example"])
 def test_no_redirect_to_another_host(explorer: Explorer, serving, path: str) -> None:
     with serving(explorer, token=TOKEN, hosts=None) as site:
-        status, headers, _ = site.raw("GET", f"{path}?{urlencode({'token': TOKEN})}")
+        form = urlencode({"token": TOKEN}).encode()
+        status, headers, _ = site.raw("POST", path, form, **FORM)
         assert status == 404
         assert "location" not in headers
 
@@ -241,6 +270,8 @@ def test_wrong_tokens_are_limited(
             assert site.get("/api")[0] == 401
         guesses = [site.get("/api", Authorization=f"Bearer {k}")[0] for k in range(MAX_FAILURES)]
         assert set(guesses) == {401}
+        form = urlencode({"token": TOKEN}).encode()
+        assert site.raw("POST", "/", form, **FORM)[0] == 429
         status, headers, _ = site.raw("GET", "/api", Authorization=BEARER)
         assert (status, headers["retry-after"]) == (429, "60")
         monkeypatch.setattr("vhe.web.guard.FAILURE_WINDOW", 0)

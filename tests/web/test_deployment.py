@@ -112,14 +112,16 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def get(port: int, path: str, scheme: str = "https", **headers: str) -> Response:
+def get(
+    port: int, path: str, scheme: str = "https", body: bytes | None = None, **headers: str
+) -> Response:
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     opener = urllib.request.build_opener(
         urllib.request.HTTPSHandler(context=trusting), NoRedirect()
     )
     given = {name.replace("_", "-"): value for name, value in ({"Host": NAME} | headers).items()}
-    request = urllib.request.Request(f"{scheme}://127.0.0.1:{port}{path}", headers=given)
+    request = urllib.request.Request(f"{scheme}://127.0.0.1:{port}{path}", body, given)
     try:
         with opener.open(request, timeout=20) as response:
             return Response(response.status, response.headers, response.read())
@@ -136,7 +138,7 @@ def test_behind_nginx(
         assert get(port, "/papers").headers["location"].endswith("/papers/")
         assert get(port, "/papers/health").status == 200
         assert get(port, "/papers/api").status == 401
-        opened = get(port, f"/papers/?token={TOKEN}")
+        opened = get(port, "/papers/", body=f"token={TOKEN}".encode())
         assert (opened.status, opened.headers["location"]) == (303, "/papers/")
         cookie = opened.headers["set-cookie"]
         assert "Path=/papers" in cookie
@@ -150,9 +152,11 @@ def test_behind_nginx(
         assert get(upstream, "/api", "http", Host="other.example.org", **bearer).status == 403
         context = browser.new_context(ignore_https_errors=True)
         tab, problems = context.new_page(), []
+        tab.goto(f"https://127.0.0.1:{port}/papers/")
         tab.on("console", lambda message: problems.append(message.text))
         tab.on("response", lambda r: r.status < 400 or problems.append(f"{r.status} {r.url}"))
-        tab.goto(f"https://127.0.0.1:{port}/papers/?token={TOKEN}")
+        tab.keyboard.type(TOKEN)
+        tab.keyboard.press("Enter")
         tab.locator("#suggestions li > button").first.click()
         tab.locator("#pair article").first.wait_for()
         assert tab.url.startswith(f"https://127.0.0.1:{port}/papers/#")

@@ -198,10 +198,15 @@ def test_markup_in_names_is_not_interpreted(
         page.close()
 
 
-def test_token_in_the_url_opens_the_page(browser: Any, serving: Any, explorer: Explorer) -> None:
+def test_the_page_asks_for_the_token(browser: Any, serving: Any, explorer: Explorer) -> None:
     with serving(explorer, token="a b&c, 16 letters") as site:
         page = browser.new_page()
-        page.goto(f"{site.url}?token=a%20b%26c,%2016%20letters#id=v3")
+        page.goto(f"{site.url}#id=v3")
+        for token in ("wrong", "a b&c, 16 letters"):
+            page.get_by_label("Access token").fill(token)
+            page.keyboard.press("Enter")
+            if token == "wrong":
+                page.get_by_text("not the access token").wait_for()
         assert heading(page) == "v3"
         assert "token" not in page.url
         page.close()

@@ -191,7 +191,7 @@ def test_the_access_log(site, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "vhe.access")
     site.raw("GET", f"/api/vertices/3?token={TOKEN}")
     for _ in range(100):  # the line follows the response
-        if "127.0.0.1 GET /api/vertices/3 303" in caplog.text:
+        if "127.0.0.1 GET /api/vertices/3 401" in caplog.text:
             break
         time.sleep(0.05)
     else:

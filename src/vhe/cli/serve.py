@@ -2,7 +2,6 @@
 
 import ipaddress
 import re
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +56,6 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise VHEError(f"{error.name} is not installed: pip install 'vhe[web]'") from None
-    from urllib.parse import quote
 
     from vhe.web import server
     from vhe.web.guard import check_token
@@ -91,10 +89,9 @@ def serve(
             hosts = server.LOOPBACK | {host.lower(), *map(str.lower, allow_host or ())}
         app = make_app(service, token=token, hosts=hosts)
         shown = f"[{host}]" if ":" in host else host
-        # a token is printed to a terminal only: elsewhere it would end up in a log
-        query = f"?token={quote(token, safe='')}" if token and sys.stderr.isatty() else ""
+        asks = "asks for the access token; " if token else ""
         bound.listen()  # requests that arrive before the loop runs wait in the backlog
-        print_status(f"http://{shown}:{bound.getsockname()[1]}/{query}  (Ctrl-C to stop)")
+        print_status(f"http://{shown}:{bound.getsockname()[1]}/  ({asks}Ctrl-C to stop)")
         try:
             with using_threads(1):  # requests are small: more threads would only add overhead
                 server.reload_on_hangup(service)

@@ -13,7 +13,7 @@ log = logging.getLogger("vhe.access")
 
 
 class AccessLog:
-    """Logs one line per request with level INFO, without its query, which may hold a token."""
+    """Logs one line per request with level INFO, without its query, which has words of a search."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

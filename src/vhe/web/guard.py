@@ -10,12 +10,13 @@ import time
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from vhe.errors import VHEError
+from vhe.web.login import is_login, login_page, submitted_token, wants_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,6 +129,8 @@ class Guard:
 
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         refusal = self._refusal(scope, headers)
+        if refusal is None and self.digest is not None and is_login(scope, headers):
+            refusal = self._log_in(scope, await submitted_token(receive))
         if refusal is not None and refusal.status_code == 413:
             await _discard(receive, await receive())
         await (refusal or self.app)(scope, guarded_receive, guarded_send)
@@ -145,57 +148,74 @@ class Guard:
             return error_response(404, "Not found.")
         if _of_other_site(scope, headers):
             return error_response(403, "Requests by pages of other sites are not allowed.")
-        if scope["method"] in ("POST", "PUT", "PATCH") and not _is_json(headers):
-            return error_response(415, "The request body must be application/json.")
-        if self.digest is not None and (response := self._authorise(scope, headers)):
+        if self.digest is not None and (response := self._too_many_failures(scope)):
             return response
+        if self.digest is None or not is_login(scope, headers):
+            if scope["method"] in ("POST", "PUT", "PATCH") and not _is_json(headers):
+                return error_response(415, "The request body must be application/json.")
+            if self.digest is not None and (response := self._authorise(scope, headers)):
+                return response
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > MAX_BODY_BYTES:
             return error_response(413, BODY_TOO_LARGE, {"connection": "close"})
         return None
 
-    def _authorise(self, scope: Scope, headers: dict[str, str]) -> Response | None:
-        """None for a request with the token in its Authorization header or cookie.
-
-        A token in the URL is moved to the cookie by a redirect to the URL without it.
-        """
-        assert self.digest is not None
-        client = scope["client"][0] if scope["client"] else ""
+    def _too_many_failures(self, scope: Scope) -> Response | None:
         if time.monotonic() - self.failures_since > FAILURE_WINDOW:
             self.failures.clear()
             self.failures_since = time.monotonic()
-        if self.failures[client] >= MAX_FAILURES:
-            wait = {"retry-after": str(FAILURE_WINDOW)}
-            return error_response(429, "Too many wrong access tokens; try again later.", wait)
-        cookie_name = f"vhe-{scope['server'][1]}"  # browsers share cookies among ports
-        in_url = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+        if self.failures[_client(scope)] < MAX_FAILURES:
+            return None
+        wait = {"retry-after": str(FAILURE_WINDOW)}
+        return error_response(429, "Too many wrong access tokens; try again later.", wait)
+
+    def _authorise(self, scope: Scope, headers: dict[str, str]) -> Response | None:
+        """None for a request with the token in its Authorization header or cookie."""
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if in_url:
-            given = _digest(in_url[0])
-        elif scheme.lower() == "bearer":
+        if scheme.lower() == "bearer":
             given = _digest(bearer.strip().encode("latin-1").decode("utf-8", "replace"))
         else:
-            given = _cookie(headers.get("cookie", ""), cookie_name)
-        if hmac.compare_digest(given.encode(), self.digest.encode()):
-            if not in_url:
-                return None
-            redirect = RedirectResponse(scope["path"], status_code=303)
-            redirect.set_cookie(
-                cookie_name,
-                self.digest,
-                path=scope.get("root_path") or "/",
-                secure=scope["scheme"] == "https",
-                httponly=True,
-                samesite="strict",
-            )
-            return redirect
-        self.failures[client] += bool(given)
+            given = _cookie(headers.get("cookie", ""), _cookie_name(scope))
+        if self._is_right(given):
+            return None
+        self.failures[_client(scope)] += bool(given)
+        if wants_page(scope, headers):
+            return login_page("This server requires an access token.")
         return error_response(
             401,
-            "An access token is required: open /?token=TOKEN or send the header "
+            "An access token is required: open the address in a browser, or send the header "
             "Authorization: Bearer TOKEN.",
             {"www-authenticate": "Bearer"},
         )
+
+    def _log_in(self, scope: Scope, token: str) -> Response:
+        """Store the digest of the right token in a cookie, and return to the page."""
+        assert self.digest is not None
+        if not self._is_right(_digest(token)):
+            self.failures[_client(scope)] += 1
+            return login_page("This is not the access token of this server.")
+        redirect = RedirectResponse(scope["path"], status_code=303)
+        redirect.set_cookie(
+            _cookie_name(scope),
+            self.digest,
+            path=scope.get("root_path") or "/",
+            secure=scope["scheme"] == "https",
+            httponly=True,
+            samesite="strict",
+        )
+        return redirect
+
+    def _is_right(self, digest: str) -> bool:
+        assert self.digest is not None
+        return hmac.compare_digest(digest.encode(), self.digest.encode())
+
+
+def _client(scope: Scope) -> str:
+    return scope["client"][0] if scope["client"] else ""
+
+
+def _cookie_name(scope: Scope) -> str:
+    return f"vhe-{scope['server'][1]}"  # browsers share cookies among ports
 
 
 def _of_other_site(scope: Scope, headers: dict[str, str]) -> bool:
