@@ -73,7 +73,7 @@ Seconds and peak memory of a command in a process of its own, which opens the mo
 
 The posterior of `VHE` and the alignment of `PairVHE` take most of the training time. C kernels for both are built with the package where a C compiler is installed; the instruction set (baseline, AVX2 or AVX-512) is chosen when they run, and `vhe doctor` prints which. Without them, or with `VHE_NATIVE=0`, torch computes the same values up to the rounding of 32-bit floats. On a GPU, torch is always used.
 
-Median seconds of interleaved fits to all links of a network, one thread, on the machine of the first table. `PairVHE` takes {pair_steps} of its {steps} training steps here. Generated from `results/speed`, which `vhe bench fit --datasets NAME --rounds 3 --threads 1 --json` measured.
+Median seconds of interleaved fits to all links of a network, one thread, on the machine of the first table, with other programs running. `PairVHE` takes {pair_steps} of its {steps} training steps here. Generated from `results/speed`, which `vhe bench fit --datasets NAME --rounds 3 --threads 1 --json` measured.
 
 {native_fit}
 
