@@ -145,7 +145,7 @@ All methods have one contract (`fit`, `score`, `embedding_`), the same splits an
 GNN = "Two layers (Kipf & Welling, ICLR 2017) on LSA features, links of a batch masked while they are predicted, early stopping on validation links. Settings were searched on validation links in some 20 trials, most of them on HepTh ([the log](log.md) has them): a much shorter search than that of `VHE`."
 CREDIBLE = {
     "pair-vhe": "The paper's model with a training recipe that works: LSA word vectors, means that start at the text codes, a target without gradient, a fast rate for the structure table, pairs of near texts. The homophilic prior is what brings linked vertices together (`vhe reproduce lambda`).",
-    "pair-vhe-paper": "The paper's model to the letter, trained for 2,000 steps or 20 epochs, whichever is longer, whatever validation says; the paper states no length. The first steps of training bring all codes close to one direction (the log).",
+    "pair-vhe-paper": "The paper's model to the letter, trained for 2,000 steps or 20 epochs, whichever is longer, without early stopping; the paper states no length. The first steps of training bring all codes close to one direction (the log).",
     "pwa-controlled": "PWA with what `PairVHE` has: LSA word vectors, pairs of near texts, the fast rate of the structure table, the schedule, no early stopping.",
     "mmb": "Above the printed row from 35 % on. It is initialised from the spectrum of the network, and the number of blocks is chosen on held-out links.",
     "line": "Within a few points of the printed row, more often above it than below.",

@@ -25,6 +25,8 @@ from vhe.web.server import LOOPBACK, TimeoutProtocol, bind, server  # noqa: E402
 from vhe.web.service import Service  # noqa: E402
 from vhe.web.snapshot import Snapshot  # noqa: E402
 
+collect_ignore = ["generated_client.py"]  # a program that a test runs in a separate process
+
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
 
