@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import platform
+import runpy
 import shutil
 import subprocess
 import sys
@@ -212,6 +214,39 @@ def test_a_wheel_without_kernels(why: str, tmp_path: Path) -> None:
     assert kernels_in(wheel) == []
     if why != "failing compiler":
         assert str(wheel.filename).endswith("-py3-none-any.whl")
+
+
+SPILL = """
+typedef float vec __attribute__((vector_size(32)));
+void use(vec *);
+void spill(vec *from) { vec copy = *from; use(&copy); }
+"""
+
+
+@needs_checkout
+@pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64") or not shutil.which("gcc"),
+    reason="no GCC for x86-64 on Linux",
+)
+def test_vectors_on_the_stack_of_windows_need_no_alignment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows aligns the stack to 16 bytes, and an aligned move of 32 bytes would fail there."""
+    monkeypatch.setenv("VHE_NATIVE", "0")
+    monkeypatch.setattr("setuptools.setup", lambda **_: None)
+
+    def aligned_moves() -> bool:
+        kernels = runpy.run_path(str(ROOT / "setup.py"))["kernels"]
+        code = tmp_path / "spill.o"
+        compile_ = ["gcc", *kernels.extra_compile_args, "-mavx", "-x", "c", "-c", "-", "-o", code]
+        subprocess.run(compile_, input=SPILL, text=True, check=True)
+        listing = ["objdump", "--disassemble", code]
+        done = subprocess.run(listing, capture_output=True, text=True, check=True)
+        return "vmova" in done.stdout
+
+    assert aligned_moves()
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert not aligned_moves()
 
 
 @pytest.mark.slow
