@@ -6,6 +6,7 @@ import math
 import typing
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -138,6 +139,20 @@ def test_an_integer_is_accepted_for_a_float() -> None:
         PairVHEConfig(precision=True)
 
 
+@pytest.mark.parametrize("name", ["max_words", "kernels", "negatives", "homophily"])
+def test_very_large_integers_are_refused(name: str) -> None:
+    for value in (2**31, 10**30, 10**5000, -(10**400)):
+        with pytest.raises(VHEError, match=f"{name} must be less than 2147483648"):
+            PairVHEConfig(**{name: value})
+
+
+def test_numbers_of_numpy_become_those_of_python() -> None:
+    config = VHEConfig(latent_dim=np.int64(8), learning_rate=np.float32(0.5))  # type: ignore[arg-type]
+    assert (type(config.latent_dim), type(config.learning_rate)) == (int, float)
+    with pytest.raises(VHEError, match="latent_dim is 8"):
+        VHEConfig(latent_dim=np.float32(8))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("config", [VHEConfig(), PairVHEConfig(), PairVHEConfig.paper()])
 def test_every_value_has_the_type_of_its_annotation(config: Settings) -> None:
     for name, hint in typing.get_type_hints(type(config)).items():
@@ -232,6 +247,8 @@ def test_settings_from_toml(tmp_path: Any) -> None:
         (b"homofily = 0.5", "unknown setting 'homofily'"),
         (b"homophily = 2", "homophily is 2"),
         (b"[homophily]\nx = 1", "homophily is {'x': 1}"),
+        (b"steps = " + b"9" * 5000, "not valid TOML"),
+        (b"steps = " + b"[" * 100_000, "not valid TOML"),
     ],
 )
 def test_an_invalid_file_is_refused(tmp_path: Any, content: bytes, message: str) -> None:
@@ -276,7 +293,12 @@ def test_settings_from_the_command_line(cls: Any, name: str, text: str, value: A
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("steps", "ten"), ("homophily", "0,9"), ("residual", "yes"), ("steps", "")]
+    ("name", "text"),
+    [
+        *[("steps", "ten"), ("homophily", "0,9"), ("residual", "yes"), ("steps", "")],
+        *[("steps", "9" * 5000), ("steps", "[" * 100_000)],
+    ],
+    ids=["ten", "0,9", "yes", "nothing", "5000 digits", "nested"],
 )
 def test_text_that_is_not_a_value_is_refused(name: str, text: str) -> None:
     expected = FIELDS[PairVHEConfig, name].metadata["expected"]

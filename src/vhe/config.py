@@ -14,12 +14,15 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from vhe.errors import VHEError, similar
 
 __all__ = ["PairVHEConfig", "VHEConfig"]
+
+LIMIT = 2**31  # of integers: sizes and counts of NumPy, torch and the kernels
 
 
 def _setting(default: Any, help: str, check: Callable[[Any], bool], expected: str) -> Any:
@@ -76,10 +79,13 @@ class Settings:
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
         for f in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, f.name)
-            allowed = _python_types(hints[f.name])
-            if isinstance(value, int) and not isinstance(value, bool) and float in allowed:
-                value = float(value)
+            value, allowed = getattr(self, f.name), _python_types(hints[f.name])
+            kind = type(value)
+            if kind is not bool and issubclass(kind, Real):  # also the numbers of NumPy
+                if issubclass(kind, Integral) and abs(value) >= LIMIT:
+                    raise VHEError(f"{f.name} must be less than {LIMIT}")
+                exact = int if issubclass(kind, Integral) and float not in allowed else float
+                value = exact(value)
                 object.__setattr__(self, f.name, value)
             right_type = isinstance(value, allowed) and (
                 bool in allowed or not isinstance(value, bool)
@@ -97,7 +103,7 @@ class Settings:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise VHEError(f"{path}: cannot read the configuration: {reason}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:  # also of numbers of thousands of digits
             raise VHEError(f"{path}: not valid TOML ({error})") from None
         return cls.from_dict(settings)
 
@@ -121,7 +127,7 @@ class Settings:
             return None
         try:
             return json.loads(text.lower())
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # also of numbers of thousands of digits
             raise VHEError(f"{name} is {text!r}, but must be {f.metadata['expected']}") from None
 
     def replace(self, **changes: Any) -> Self:
