@@ -1,6 +1,9 @@
 """TextNetwork: validation, derived quantities, and conversion to other libraries and back."""
 
+import math
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +56,9 @@ def test_arrays_are_read_only_copies(network: TextNetwork) -> None:
         ((["a", "b"], ["x"], []), "2 ids but 1 texts"),
         ((["a", "a"], ["x", "y"], []), "duplicate id 'a', of vertices 0 and 1"),
         (([["a"], "b"], ["x", "y"], []), r"vertex 0 is \['a'\], which is not hashable"),
+        ((["a", math.nan], ["x", "y"], []), "the id of vertex 1 is nan; give it an id"),
+        ((["a", pd.NaT], ["x", "y"], []), "the id of vertex 1 is NaT"),
+        ((pd.array(["a", None], dtype="string"), ["x", "y"], []), "the id of vertex 1 is <NA>"),
         ((["a", "b"], ["x", 3.5], []), "text of vertex 'b' is of type float"),
         ((["a", "b"], ["x", "y"], [[0, 2]]), r"edge 0 is \(0, 2\), but .* from 0 to 1"),
         ((["a", "b"], ["x", "y"], [[0, 1], [-1, 0]]), r"edge 1 is \(-1, 0\)"),
@@ -61,6 +67,7 @@ def test_arrays_are_read_only_copies(network: TextNetwork) -> None:
         ((["a", "b"], ["x", "y"], [[0, 1], [1]]), "some rows are not"),
         ((["a", "b"], ["x", "y"], [], ["l"]), "2 vertices but 1 labels"),
         ((["a", "b"], ["x", "y"], [], ["l", []]), "label of vertex 'b'"),
+        ((["a", "b"], ["x", "y"], [], ["l", np.array([1, 2])]), "label of vertex 'b'"),
     ],
 )
 def test_invalid_arguments_are_refused(arguments: tuple, sentence: str) -> None:
@@ -85,6 +92,11 @@ def test_numpy_ids_become_python_scalars() -> None:
     network = TextNetwork(np.array([3, 5]), ["x", "y"], [], np.array(["l", "m"]))
     assert [type(i) for i in network.ids] == [int, int]
     assert [type(label) for label in network.labels or ()] == [str, str]
+
+
+def test_missing_labels_of_a_table_are_none() -> None:
+    for labels in (["l", math.nan], ["l", pd.NaT], pd.array(["l", None], dtype="string")):
+        assert TextNetwork(["a", "b"], ["x", "y"], [], labels).labels == ("l", None)
 
 
 def test_with_edges_has_the_same_vertices_and_no_notes(network: TextNetwork) -> None:
@@ -122,8 +134,9 @@ def test_from_edges(network: TextNetwork) -> None:
     )
     with pytest.raises(VHEError, match="edge 1: unknown vertex id 'z'"):
         TextNetwork.from_edges(texts, [("a", "b"), ("a", "z")])
-    with pytest.raises(VHEError, match="edge 0 is"):
-        TextNetwork.from_edges(texts, ["ab"])  # type: ignore[list-item]
+    for wrong in ("ab", 5, ("a", "b", "c"), None):
+        with pytest.raises(VHEError, match="edge 0 is"):
+            TextNetwork.from_edges(texts, [wrong])  # type: ignore[list-item]
     with pytest.raises(VHEError, match="labels: unknown vertex id 'z'"):
         TextNetwork.from_edges(texts, [], {"z": 1})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -69,6 +69,25 @@ def id_positions(ids: Sequence[Hashable]) -> dict[Hashable, int]:
     return positions
 
 
+def checked_ids(ids: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """Return the ids as Python values, after checking that none is missing."""
+    found = tuple(map(python_scalar, ids))
+    missing = next((k for k, vertex in enumerate(found) if is_missing(vertex)), None)
+    if missing is not None:
+        raise VHEError(f"the id of vertex {missing} is {shown(found[missing])}; give it an id.")
+    return found
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value stands for a missing one in a table: NaN, NaT or pandas' NA."""
+    try:
+        return bool(value != value)
+    except TypeError:  # NA is neither true nor false
+        return True
+    except ValueError:  # an array
+        return False
+
+
 def hashable(value: object) -> bool:
     try:
         hash(value)
@@ -117,7 +136,7 @@ def checked_labels(
 ) -> tuple[Hashable | None, ...] | None:
     if labels is None:
         return None
-    converted = tuple(map(python_scalar, labels))
+    converted = tuple(None if is_missing(label) else python_scalar(label) for label in labels)
     if len(converted) != len(ids):
         raise VHEError(
             f"{len(ids):,} vertices but {len(converted):,} labels; give None for no label."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -16,11 +16,11 @@ from vhe.data.attributes import Vectors, Weights, checked_vectors, checked_weigh
 from vhe.data.checks import (
     Integers,
     checked_edges,
+    checked_ids,
     checked_labels,
     checked_texts,
     edge_indices,
     id_positions,
-    python_scalar,
     read_only,
     unknown_id,
 )
@@ -46,7 +46,7 @@ class TextNetwork:
     edges : (m, 2) integers
         Vertex indices (positions in `ids`), one row per edge as given, with loops and duplicates.
     labels : sequence of hashable or None, n, optional
-        None where a vertex has no label.
+        None (or NaN) where a vertex has no label.
     directed : bool
         Whether edges are directed in conversions such as `to_networkx`; training uses `links`.
     name : str
@@ -80,7 +80,7 @@ class TextNetwork:
         vectors: ArrayLike | None = None,
         edge_weights: ArrayLike | None = None,
     ) -> None:
-        self.ids: tuple[Hashable, ...] = tuple(map(python_scalar, ids))
+        self.ids: tuple[Hashable, ...] = checked_ids(ids)
         if not self.ids:
             raise VHEError(f"{name} has no vertices; a network needs at least one.")
         self._positions = id_positions(self.ids)
@@ -257,8 +257,8 @@ class TextNetwork:
         ids = list(texts)
         pairs = list(edges)
         for k, pair in enumerate(pairs):
-            if isinstance(pair, str) or len(pair) != 2:
-                raise VHEError(f"edge {k} is {pair!r}; give a pair of ids.")
+            if isinstance(pair, str) or not isinstance(pair, Sized) or len(pair) != 2:
+                raise VHEError(f"edge {k} is {shown(pair)}; give a pair of ids.")
         unknown = None if labels is None else set(labels) - set(ids)
         if unknown:
             raise VHEError(f"labels: unknown vertex id {unknown_id(min(unknown, key=str), ids)}.")

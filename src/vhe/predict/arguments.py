@@ -67,13 +67,10 @@ def new_vertices(
     """The texts of new vertices, and the labels where a table has them, by id."""
     labels = None
     if hasattr(vertices, "columns"):
-        import pandas
-
         table: Any = vertices
         ids, texts = (_column(table, "vertices", name).tolist() for name in ("id", "text"))
         if "label" in table.columns:
-            found = (None if pandas.isna(label) else label for label in table["label"].tolist())
-            labels = dict(zip(ids, found, strict=True))
+            labels = dict(zip(ids, table["label"].tolist(), strict=True))
     elif isinstance(vertices, Mapping):
         ids, texts = list(vertices), list(vertices.values())
     else:
@@ -86,6 +83,14 @@ def new_vertices(
             ) from None
     id_positions(ids)  # raises unless ids are hashable and distinct
     return dict(zip(ids, texts, strict=True)), labels
+
+
+def text_list(texts: Iterable[str]) -> list[str]:
+    """Texts as a list, after checking that all are strings."""
+    found = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else [None]
+    if not all(isinstance(text, str) for text in found):
+        raise VHETypeError(f"texts must be a list of strings, not {shown(texts)}")
+    return found  # type: ignore[return-value]
 
 
 def checked_k(k: object) -> int:
