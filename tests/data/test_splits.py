@@ -113,7 +113,11 @@ def test_repr():
         ({"ratio": 0}, "ratio is 0"),
         ({"ratio": float("nan")}, "ratio is nan"),
         ({"ratio": 0.5, "protocol": "cane"}, "'cane'"),
+        ({"ratio": "0.5"}, "ratio is 0.5"),
+        ({"ratio": None}, "ratio is None"),
         ({"ratio": 0.5, "seed": -1}, "seed is -1"),
+        ({"ratio": 0.5, "seed": 1.5}, "seed is 1.5"),
+        ({"ratio": 0.5, "seed": None}, "seed is None"),
     ],
 )
 @pytest.mark.parametrize("split", [split_edges, split_vertices])

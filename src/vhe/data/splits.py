@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vhe.errors import VHEError
+from vhe.runtime.checks import is_integer, is_number
 from vhe.runtime.messages import counted
 
 if TYPE_CHECKING:
@@ -273,10 +274,10 @@ def assert_no_leak(train: TextNetwork, test: LinkTest) -> dict[str, float]:
 def _check(network: TextNetwork, ratio: float, seed: int, protocol: str) -> None:
     if protocol not in get_args(Protocol):
         raise VHEError(f"unknown protocol {protocol!r}; use 'clean' or 'lines'.")
-    if not 0 < ratio < 1:
+    if not (is_number(ratio) and 0 < ratio < 1):
         raise VHEError(f"the ratio is {ratio}; it must be between 0 and 1, for example 0.55.")
-    if seed < 0:
-        raise VHEError(f"the seed is {seed}; it must be 0 or greater.")
+    if not (is_integer(seed) and seed >= 0):
+        raise VHEError(f"the seed is {seed}; it must be an integer of at least 0.")
     if len(network) < 2:
         raise VHEError(f"{network.name} has one vertex; splitting needs at least two.")
 

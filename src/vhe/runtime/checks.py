@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 
 
 def is_integer(value: object) -> bool:
@@ -12,3 +12,8 @@ def is_integer(value: object) -> bool:
     (True, False, False)
     """
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number of Python or numpy; booleans are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
