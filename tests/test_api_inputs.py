@@ -134,6 +134,13 @@ def test_new_vertices_of_another_type_are_refused(texts: Any, message: str, fitt
     assert fitted.network_ is before
 
 
+def test_a_label_of_no_new_vertex_is_refused(fitted: VHE) -> None:
+    before = fitted.network_
+    with pytest.raises(VHEError, match="labels: 'm' is not one of the new vertices"):
+        fitted.add_vertices({"n": "a"}, labels={"m": "topic 1"})
+    assert fitted.network_ is before
+
+
 def test_fit_transform(hasty: Callable[..., VHE], network: TextNetwork) -> None:
     model = hasty()
     np.testing.assert_array_equal(model.fit_transform(network), hasty().fit(network).embedding_)

@@ -656,6 +656,17 @@ def test_the_nearest_vertices(model: Any) -> None:
         model.nearest(np.zeros(3))
     with pytest.raises(VHEError, match="k is -1"):
         model.nearest("v7", k=-1)
+    for wrong in (np.full(16, np.nan), np.full(16, "a")):
+        with pytest.raises(VHEError, match="finite numbers"):
+            model.nearest(wrong)
+
+
+def test_vertex_numbers_outside_of_the_network_are_refused(model: Any) -> None:
+    for k in (-1, 60):
+        with pytest.raises(VHEError, match="vertex numbers must be from 0 to 59"):
+            model.score_indices(np.array([k]), np.array([1]))
+    none = np.zeros(0, dtype=np.int64)
+    assert model.score_indices(none, none).shape == (0,)
 
 
 # --- explanations
@@ -800,6 +811,13 @@ def test_a_new_text_is_embedded_near_its_topic(inductive: tuple[Any, Any]) -> No
         near = [vertex for vertex, _ in model.nearest(mean[row], 5)]
         labels = [model.network_.labels[model.network_.index(v)] for v in near]
         assert labels.count(f"topic {topic}") >= 4
+
+
+def test_texts_may_be_any_iterable(model: Any) -> None:
+    expected, scores = model.embed_texts(NEW_TEXTS)[0], model.score_texts(NEW_TEXTS)
+    for kind in (iter, tuple, np.array):
+        np.testing.assert_array_equal(model.embed_texts(kind(NEW_TEXTS))[0], expected)
+        np.testing.assert_array_equal(model.score_texts(kind(NEW_TEXTS)), scores)
 
 
 @pytest.mark.parametrize("inductive", METHODS[1:4:2], indirect=True)
@@ -976,9 +994,15 @@ def test_a_wrong_addition_changes_nothing(
 
 
 def test_wrong_new_texts(model: Any) -> None:
-    for wrong in ("a text", [5]):
-        with pytest.raises(VHEError, match="list of strings"):
-            model.embed_texts(wrong)
+    for wrong in ("a text", [5], 5, None):
+        for ask in (model.embed_texts, model.score_texts):
+            with pytest.raises(VHEError, match="list of strings"):
+                ask(wrong)
+    with pytest.raises(VHEError, match="list of strings"):
+        model.explain_texts("a text", 5)
+    for edges in ([5], ["ab"], 5):
+        with pytest.raises(VHEError, match="pairs must be a list"):
+            model.embed_texts(["a"], edges)
     with pytest.raises(VHEError, match="text 1, but there are 1"):
         model.embed_texts(["a"], [(1, "v0")])
     with pytest.raises(VHEError, match="'v99'"):
@@ -1047,6 +1071,7 @@ WRONG: list[tuple[str, Any]] = [
     ("link_features", "everything"),
     ("threads", 0),
     ("threads", "two"),
+    ("threads", 10**9),
     ("device", "abacus"),
     ("device", None),
     ("random_state", -1),

@@ -32,6 +32,7 @@ from vhe.predict.pair_features import (
 from vhe.predict.predictor import InductiveMethod, Predictor, TextReading
 from vhe.predict.scan import DAMAGED, Tables, candidates
 from vhe.runtime.arrays import unit_rows
+from vhe.runtime.messages import shown
 from vhe.storage.model_folder import SavedModel, incomplete, write_model
 from vhe.text.lsa import tfidf_rows
 from vhe.text.vector_codes import VectorCodes
@@ -124,6 +125,8 @@ class FittedModel(Predictor):
         given = own_labels if labels is None else labels
         if network.labels is not None or given is not None:
             given = given or {}
+            if unknown := [vertex for vertex in given if vertex not in texts]:
+                raise VHEError(f"labels: {shown(unknown[0])} is not one of the new vertices")
             known = network.labels or [None] * len(network)
             new_labels = [*known, *(given.get(vertex) for vertex in texts)]
         grown = TextNetwork(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
-from vhe.errors import VHEError, VHETypeError
-from vhe.predict.arguments import Pairs, checked_k, columns
+from vhe.errors import VHEError
+from vhe.predict.arguments import Pairs, checked_k, columns, text_list
 from vhe.predict.calibration import ReliabilityCurve, sigmoid
 from vhe.predict.candidates import DUPLICATE, likely_links, text_cosines
 from vhe.predict.explain import Explanation, Side
@@ -179,6 +179,8 @@ class Predictor:
         if isinstance(vector_or_id, np.ndarray):
             if vector_or_id.shape != (size,):
                 raise VHEError(f"the vector has the shape {vector_or_id.shape}, not ({size},)")
+            if vector_or_id.dtype.kind not in "iuf" or not np.isfinite(vector_or_id).all():
+                raise VHEError("the vector must consist of finite numbers")
             found = zip(*nearest(self.embedding_, vector_or_id, k), strict=True)
             return [(network.ids[j], float(c)) for j, c in found]
         vertex = network.index(vector_or_id)
@@ -195,6 +197,8 @@ class Predictor:
         """The scores of pairs of vertex numbers: (m,)."""
         self._check_fitted()
         vertices, number = np.unique([sources, targets], return_inverse=True)
+        if len(vertices) and not 0 <= vertices[0] <= vertices[-1] < len(self.network_):
+            raise VHEError(f"vertex numbers must be from 0 to {len(self.network_) - 1}")
         ends = number.reshape(2, -1)
         return self._link_posterior.log_odds(self._rows_of(vertices), *ends)
 
@@ -205,12 +209,13 @@ class Predictor:
         return self._link_posterior.log_odds_matrix(rows.take(sources), rows.take(targets))
 
     def score_texts(
-        self, texts: Sequence[str], edges: Iterable[tuple[int, Hashable]] | None = None
+        self, texts: Iterable[str], edges: Iterable[tuple[int, Hashable]] | None = None
     ) -> NDArray[np.float64]:
         """The scores of texts that are not vertices with all vertices: (k, n).
 
         ``edges`` as in `embed_texts`.
         """
+        texts = text_list(texts)
         corpus, links = self._encode(texts), self._text_links(texts, edges)
         return self._link_posterior.log_odds_matrix(self._text_rows(corpus, links), self._rows)
 
@@ -358,7 +363,7 @@ class Predictor:
 
     def explain_texts(self, a: str, b: str) -> Explanation:
         """The same for two texts that are not vertices."""
-        corpus = self._encode([a, b])
+        corpus = self._encode(text_list([a, b]))
         tokens = np.split(corpus.tokens, corpus.offsets[1:2])
         rows = self._text_rows(corpus, np.zeros((0, 2), dtype=np.int64))
         readings = TextReading(None, a, tokens[0]), TextReading(None, b, tokens[1])
@@ -385,7 +390,7 @@ class Predictor:
 
     def embed_texts(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         edges: Iterable[tuple[int, Hashable]] | None = None,
         *,
         method: InductiveMethod | None = None,
@@ -402,6 +407,7 @@ class Predictor:
         vectors
             (k, columns) for a model that was fitted on given vectors
         """
+        texts = text_list(texts)
         corpus, links = self._encode(texts, vectors), self._text_links(texts, edges)
         found = self._finite_embedding(corpus, links, method)
         return found.mean, standard_deviation(found)
@@ -423,21 +429,19 @@ class Predictor:
         self, texts: Sequence[str], edges: Iterable[tuple[int, Hashable]] | None
     ) -> NDArray[np.int64]:
         """Links of texts, numbered after the vertices, with vertices: (m, 2)."""
-        known = list(edges or ())
-        for text, _ in known:
-            if not (is_integer(text) and 0 <= text < len(texts)):
+        numbers, vertices = columns(() if edges is None else edges)
+        allowed = range(len(texts))
+        for text in numbers:
+            if not is_integer(text) or text not in allowed:
                 raise VHEError(f"an edge names text {text!r}, but there are {len(texts)} texts")
-        ends = self.network_.indices([vertex for _, vertex in known])
-        new = np.array([text for text, _ in known], dtype=np.int64) + len(self.network_)
-        return np.column_stack([new, ends])
+        new = np.array(numbers, dtype=np.int64) + len(self.network_)
+        return np.column_stack([new, self.network_.indices(vertices)])
 
     def _encode(self, texts: Sequence[str], vectors: Any | None = None) -> Corpus:
         """New texts as tokens of the model's vocabulary."""
         self._check_fitted()
         if vectors is not None and self._vector_source is None:
             raise VHEError("the model was fitted without vectors; omit them")
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise VHETypeError("texts must be a list of strings")
         return Corpus.encode(texts, self.vocabulary_, max_words=self._config.max_words)
 
     # --- to other libraries

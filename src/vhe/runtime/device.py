@@ -19,6 +19,7 @@ from vhe.runtime.checks import is_integer
 logger = logging.getLogger(__name__)
 
 RETAINED = 256 << 20  # bytes of free memory that the process does not return
+MOST_THREADS = 1024  # OpenMP ends the process when it cannot start as many as it is told to
 
 
 @lru_cache
@@ -77,8 +78,8 @@ def using_threads(count: int | None) -> Iterator[None]:
     None leaves the choice to torch; several processes on one machine share its cores. A forked
     process uses one.
     """
-    if count is not None and not (is_integer(count) and count >= 1):
-        raise VHEError(f"threads is {count!r}, but must be an integer of at least 1")
+    if count is not None and not (is_integer(count) and 1 <= count <= MOST_THREADS):
+        raise VHEError(f"threads is {count!r}, but must be an integer from 1 to {MOST_THREADS}")
     before = torch.get_num_threads()
     if count is None and process_group.local_world_size() > 1:
         count = max(1, cores() // process_group.local_world_size())
