@@ -1,12 +1,15 @@
 """Seconds and peak memory of each phase of a fit by several worker processes.
 
     python benchmarks/scale.py [--vertices 20000] [--topics 100] [--workers 2] [--memory-limit 3GB]
-        [--recall 200] [--data FOLDER] [--keep FOLDER] [--store results/scale]
+        [--features words,degree] [--recall 200] [--data FOLDER] [--keep FOLDER]
+        [--store results/scale]
 
 The network is that of benchmarks/sizes.py. The load is that of the machine before. CPU seconds are
-those of all workers, memory is the largest resident size of a worker during the phase (Linux). With
-``--recall K`` the suggestions of K vertices are compared with the exact ones: the likeliest of all
-vertices by the link posterior.
+those of all workers, memory is the largest resident size of a worker during the phase (Linux).
+Whether the link posterior uses its two further scales, which need a posterior each, is decided by
+the fit to the sample: runs that are compared have ``--features words,degree``. With ``--recall K``
+the suggestions of K vertices are compared with the exact ones: the likeliest of all vertices by the
+link posterior.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from typing import Any
 
 import numpy as np
 from sizes import write_network
+
+from vhe.config import VHEConfig
 
 
 def reset_peak() -> None:
@@ -86,6 +91,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the networks (default: temporary)")
     parser.add_argument("--keep", type=Path, help="folder for the model (default: deleted)")
     parser.add_argument("--store", type=Path, help="folder for the figures, such as results/scale")
+    parser.add_argument(
+        "--features", default=VHEConfig.link_features, help="of the link posterior (link_features)"
+    )
     parser.add_argument("--recall", type=int, default=0, metavar="K")
     arguments = parser.parse_args()
 
@@ -142,6 +150,7 @@ def main() -> None:
                 edges,
                 out,
                 scheduler=cluster.scheduler_address,
+                config=VHEConfig(link_features=arguments.features),
                 seed=0,
                 verbose=False,
                 on_phase=on_phase,
@@ -151,6 +160,7 @@ def main() -> None:
             "topics": arguments.topics,
             "workers": arguments.workers,
             "memory_limit": arguments.memory_limit,
+            "features": arguments.features,
             "load": round(load, 1),
             "seconds": round(sum(phase["seconds"] for phase in phases), 1),
             "cpu_seconds": round(sum(phase["cpu_seconds"] for phase in phases), 1),
@@ -169,8 +179,8 @@ def main() -> None:
 def _store(path: Path, found: dict[str, Any]) -> None:
     """Add a run to a file, in place of an older one of the same size and workers."""
     runs = json.loads(path.read_text()) if path.exists() else []
-    same = ("vertices", "topics", "workers", "memory_limit")
-    runs = [run for run in runs if any(run[key] != found[key] for key in same)]
+    same = ("vertices", "topics", "workers", "memory_limit", "features")
+    runs = [run for run in runs if any(run.get(key) != found[key] for key in same)]
     runs = sorted([*runs, found], key=lambda run: (run["workers"], run["vertices"]))
     path.write_text(json.dumps(runs, indent=1) + "\n")
 

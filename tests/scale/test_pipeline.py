@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -174,9 +175,18 @@ def test_resume_does_not_repeat_finished_phases(
 
 
 def test_words_from_a_sampled_subgraph(
-    distributed_fit: Fit, textual: TextNetwork, single: VHE
+    distributed_fit: Fit, textual: TextNetwork, scale_config: VHEConfig, tmp_path: Path
 ) -> None:
-    model = distributed_fit(sample=100, suggestions=3)
+    weights: list[dict[str, float]] = []
+
+    def on_phase(name: str, moment: str) -> None:
+        if (name, moment) == ("words", "end"):
+            found = json.loads((tmp_path / "model" / "work" / "words.json").read_text())
+            weights.append(found["result"]["link_posterior"]["weights"])
+
+    config = scale_config.replace(link_features="words,structure")
+    model = distributed_fit(sample=100, suggestions=3, config=config, on_phase=on_phase)
+    assert [set(found) for found in weights] == [{"embedding", "words"}]
     mean = model.embed(textual.ids)
     mean = mean - mean.mean(axis=0)
     i, j = textual.links.T

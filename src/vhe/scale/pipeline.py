@@ -65,7 +65,7 @@ def fit(
     resume : continue the unfinished fit in ``out`` after its last finished phase
     max_memory : of a worker, in bytes or such as "3GB"; less memory means more, smaller blocks
         (default: the limit of the Dask workers)
-    config : settings of `vhe.VHE`; ``link_features`` are always scales, words and degree
+    config : settings of `vhe.VHE`; of ``link_features``, structure is not used
     seed : random seed (default: drawn)
     sample : vertices of the subgraph that word vectors and link posterior are fitted to
     max_vocabulary : words, the most frequent ones

@@ -40,7 +40,7 @@ from vhe.text.lsa import lsa_word_vectors, random_word_vectors, scaled_codes
 PRUNED = 8  # counts of more than PRUNED * max_vocabulary words lose the rarest
 SAMPLE_STREAM = 20
 SEED_SHARE = 16  # one of this many sampled vertices is drawn at random, the others are near them
-LINK_FEATURES = "scales,words,degree"  # what suggestions read of vertices of other blocks
+LINK_FEATURES = "scales", "words", "degree"  # what suggestions read of vertices of other blocks
 
 Counts = dict[str, int]
 
@@ -172,8 +172,9 @@ def train(
     names = np.array(["", *words], dtype=object)
     texts = [" ".join(names[t]) for t in np.split(corpus.tokens, corpus.offsets[1:-1])]
     network = TextNetwork(range(len(rows)), texts, edges, name="sample")
+    features = [name for name in LINK_FEATURES if name in config.link_features.split(",")]
     # rare words of the network are left out already
-    settings = config.replace(min_count=1, link_features=LINK_FEATURES)
+    settings = config.replace(min_count=1, link_features=",".join(features))
     model = VHE.from_config(settings, random_state=seed)
     model.set_params(verbose=False, threads=1)
     model.fit(network)
