@@ -28,7 +28,7 @@ def ways() -> dict[str, tuple[list[str], str]]:
     """Return the commands of each of README's ways in, and the output that README shows."""
     section = README.read_text(encoding="utf-8").split("\n## Three ways in\n")[1]
     found = {}
-    for part in section.split("\nThen ask a model")[0].split("\n**")[1:]:
+    for part in section.split("\nThen query the model")[0].split("\n**")[1:]:
         commands, shown = next(BLOCK.finditer(part)).groups()
         lines = [line.partition(" # ")[0].strip() for line in commands.splitlines()]
         found[part.partition("**")[0]] = [line.removeprefix(".venv/bin/") for line in lines], shown
