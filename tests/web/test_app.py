@@ -95,6 +95,23 @@ def test_a_malformed_body_is_422(site, body: bytes) -> None:
     assert len(answer["error"]) < 200
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "error"),
+    [
+        ("texts", b"[]", "request body: input should be a JSON object."),
+        (
+            "vertices",
+            b'{"vertices": [{"id": [1], "text": "a"}]}',
+            "vertices[0].id: input should be a valid string or a valid integer.",
+        ),
+        ("links", b'{"links": [["a"]]}', "links[0][1]: field required."),
+        ("links", b'{"links": []}', "links: list should have at least 1 item, not 0."),
+    ],
+)
+def test_an_error_names_the_place(site, path: str, body: bytes, error: str) -> None:
+    assert site.post(f"/api/{path}", body) == (422, {"error": error})
+
+
 def test_a_large_body_is_413(site) -> None:
     for size in (MAX_BODY_BYTES // 2, 4 * MAX_BODY_BYTES):
         text = b'{"text": "%s"}' % (b"a " * size)

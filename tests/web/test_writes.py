@@ -59,7 +59,7 @@ def test_a_vertex_is_added_as_by_the_model(site, model: Path, fitted: VHE) -> No
     assert [link["id"] for link in likely] == [s.id for s in expected.suggest_links("new", 3)]
     map_ = send(site, "GET", "/api/map")[1]
     assert map_["ids"][60] == "new"
-    assert (map_["numbering"], map_["version"] > 1) == (1, True)
+    assert (map_["numbering"], map_["version"] > 1) == (answer["numbering"], True)
 
 
 def test_links_and_deletions(site) -> None:
@@ -68,11 +68,31 @@ def test_links_and_deletions(site) -> None:
     likely = send(site, "GET", "/api/vertices/0/suggestions?k=60")[1]["links"]
     assert pair["id"] not in [link["id"] for link in likely]
     assert send(site, "GET", f"/api/pairs/0/{pair['number']}")[1]["linked"]
-    status, answer = send(site, "DELETE", "/api/vertices/1?numbering=1")
-    assert (status, answer["numbering"]) == (200, 2)
+    numbering = send(site, "GET", "/api")[1]["numbering"]
+    status, answer = send(site, "DELETE", f"/api/vertices/1?numbering={numbering}")
+    assert (status, answer["numbering"]) == (200, numbering + 1)
     assert send(site, "GET", "/api/vertices/1")[1]["id"] == "v2"
     assert send(site, "GET", "/api/vertices?id=v1")[0] == 404
-    assert send(site, "DELETE", "/api/vertices/1?numbering=1")[0] == 409
+    assert send(site, "DELETE", f"/api/vertices/1?numbering={numbering}")[0] == 409
+
+
+def test_a_restart_with_other_vertices_has_another_numbering(model: Path, serving) -> None:
+    found = []
+    for path in (None, "/api/vertices/1", None):
+        with serving(start_service(model, writable=True), token=TOKEN, hosts=None) as site:
+            found.append(send(site, "GET", "/api")[1]["numbering"])
+            if path:
+                send(site, "DELETE", path)
+    assert found[0] == found[1] != found[2]
+
+
+def test_answers_name_the_numbering(site) -> None:
+    before = send(site, "GET", "/api")[1]["numbering"]
+    headers = site.raw("GET", "/api/vertices/0", **AUTHORISED)[1]
+    assert headers["vhe-numbering"] == f"{before}, 60"
+    send(site, "DELETE", "/api/vertices/5")
+    headers = site.raw("GET", "/api/vertices/0", **AUTHORISED)[1]
+    assert headers["vhe-numbering"] == f"{before + 1}, 59"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ from vhe.web.conditional import Conditional
 from vhe.web.explorer import UnknownVertexError
 from vhe.web.guard import Guard, JSONResponse, error_response
 from vhe.web.health_routes import HEALTH, health_routes
+from vhe.web.invalid import described_error
 from vhe.web.map_files import network_size
+from vhe.web.numbering import NumberingHeader
 from vhe.web.pages import EXPLORER_SCRIPTS, SCRIPTS, STYLES, page_file, render
 from vhe.web.review_routes import review_routes
 from vhe.web.routes import question_routes
@@ -54,7 +56,13 @@ def make_app(
     app.include_router(health_routes(service))
     _add_pages(app, service)
     _add_error_handlers(app)
-    guarded = Guard(Conditional(app), token=token, hosts=hosts, public=HEALTH, framed=framed)
+    guarded = Guard(
+        Conditional(NumberingHeader(app, service)),
+        token=token,
+        hosts=hosts,
+        public=HEALTH,
+        framed=framed,
+    )
     return AccessLog(guarded)
 
 
@@ -93,13 +101,7 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        if first["type"] == "json_invalid":
-            problem = f"The request body is not valid JSON: {first['ctx']['error'].lower()}."
-        else:
-            where = " ".join(str(part) for part in first["loc"][1:]) or "request body"
-            problem = f"{where}: {first['msg'].lower()}."
-        return error_response(422, problem)
+        return error_response(422, described_error(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> JSONResponse:

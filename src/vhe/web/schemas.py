@@ -41,7 +41,7 @@ class Network(BaseModel):
     dimensions: int
     density: float = Field(description="share of all pairs that are linked")
     version: int = Field(description="increases with every change of the map")
-    numbering: int = Field(description="increases when vertex numbers change their meaning")
+    numbering: int = Field(description="changes when vertex numbers change their meaning")
     writable: bool = Field(description="whether vertices and links can be added")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import zlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,10 +76,16 @@ def first_snapshot(loaded: Loaded, changes: Iterable[Change] = ()) -> Snapshot:
     ranking = loaded.ranking
     if ranking is not None and model is not loaded.model:
         ranking = reranked(model, network, ranking)
+    numbering = first_numbering(model.network_.ids)
     if loaded.coordinates is None:
-        return Snapshot(Explorer(model), "quick", ranking)
+        return Snapshot(Explorer(model), "quick", ranking, numbering=numbering)
     explorer = Explorer(model, arranged(model, network, loaded.coordinates))
-    return Snapshot(explorer, "final", ranking)
+    return Snapshot(explorer, "final", ranking, numbering=numbering)
+
+
+def first_numbering(ids: Sequence[Hashable]) -> int:
+    """A number that depends on the ids, so that a restart with other vertices is noticed, too."""
+    return zlib.crc32("\n".join(map(repr, ids)).encode("utf-8", "replace"))
 
 
 def saved_changes(folder: Path, journal: Journal | None) -> list[Change]:

@@ -22,7 +22,7 @@ class Snapshot:
     ----------
     ranking : None until it has been computed
     version : increases with every change of the map
-    numbering : increases when vertex numbers change their meaning
+    numbering : another one when vertex numbers change their meaning
     """
 
     explorer: Explorer
