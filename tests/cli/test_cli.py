@@ -47,30 +47,12 @@ PAIR = {
     "contexts": 4,
     "validation": 0.2,
 }
-TOPICS = ("cats purr on warm sofas", "trains run on steel rails", "bread rises in hot ovens")
 
 
 def tiny(model: str = "graph", **changes: float) -> list[str]:
     """Options for a fast fit of a model on one thread."""
     settings = (PAIR if model == "pair" else GRAPH) | changes
     return ["--model", model, "--threads", "1", "--set", *(f"{k}={v}" for k, v in settings.items())]
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """--vertices and --edges of 30 vertices in three rings, one per topic; ids 100 to 129."""
-    folder = tmp_path_factory.mktemp("network")
-    vertices, edges = folder / "vertices.csv", folder / "edges.csv"
-    texts = [f"{100 + k},{TOPICS[k // 10]} {'ab'[k % 2]}{k % 5}" for k in range(30)]
-    vertices.write_text("id,text\n" + "\n".join(texts) + "\n")
-    rings = [
-        f"{100 + 10 * t + k},{100 + 10 * t + (k + step) % 10}"
-        for t in range(3)
-        for k in range(10)
-        for step in (1, 2)
-    ]
-    edges.write_text("source,target\n" + "\n".join(rings) + "\n")
-    return ["--vertices", str(vertices), "--edges", str(edges)]
 
 
 @pytest.fixture(scope="module")
@@ -263,6 +245,10 @@ def test_help_and_version_import_no_heavy_packages() -> None:
         (["fit", "cora", "--out", "{tmp}/m", "--config", "no.toml"], "no.toml"),
         (["fit", "cora", "--out", "{tmp}/m", "--resume", "--overwrite"], "exclude each other"),
         (["fit", "cora", "--out", "{tmp}/m", "--resume"], "no interrupted training"),
+        (
+            ["fit", "cora", "--out", "{tmp}/m", "--scheduler", "local", "--decisions", "d.sqlite"],
+            "--scheduler excludes --overwrite, --map, --decisions",
+        ),
         (["fit", "cora", "--out", "{tmp}/file"], "is a file"),
         (["fit", "cora", "--out", "{tmp}/file/m"], "cannot be written"),
         (["fit", "cora", "--out", "{tmp}"], "contains other files"),
@@ -287,6 +273,39 @@ def test_an_error_is_one_line_and_status_2(
     (tmp_path / "file").touch()
     assert message in error_line(capsys, *(token.format(tmp=tmp_path) for token in tokens))
     assert {path.name for path in tmp_path.iterdir()} == {"file"}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "options"),
+    [
+        (["suggest", "m", "a", "--decisions", "d.sqlite"], "--decisions"),
+        (["suggest", "m", "a", "--out", "{tmp}/s.csv"], "--out"),
+        (["suggest", "m", "a", "--format", "csv", "--threads", "1"], "--threads and --format"),
+        (["embed", "m", "--out", "{tmp}/e.parquet", "--contexts", "2"], "--contexts"),
+        (["add", "m", "--vertices", "v", "--out", "{tmp}/m", "--method", "fast"], "--method"),
+    ],
+)
+def test_options_that_have_no_effect_on_a_model_in_shards_are_refused(
+    tokens: list[str],
+    options: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(f"vhe.cli.{tokens[0]}.open_sharded", lambda folder: object())
+    line = error_line(capsys, *(token.format(tmp=tmp_path) for token in tokens))
+    assert line == f"vhe: m is a model in shards: omit {options}"
+
+
+@pytest.mark.parametrize("model", ["graph", "pair"])
+def test_epochs_must_be_finite(
+    model: str, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(
+        ["fit", *files, "--out", str(tmp_path / "m"), "--epochs", "inf", "--model", model]
+    )
+    assert status == 2
+    assert "vhe: --epochs inf: give a finite number" in capsys.readouterr().err
 
 
 def test_an_error_in_a_file_names_its_line(

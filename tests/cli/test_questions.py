@@ -18,24 +18,14 @@ SETTINGS = {
         "kernel_width=3", "min_count=1", "steps=4", "batch_size=16", "near_pairs=8", "contexts=4",
     ],
 }  # fmt: skip
-TOPICS = ("Cats purr on warm sofas", "trains run on steel rails", "bread rises in hot ovens")
 
 
 @pytest.fixture(scope="module", params=["graph", "pair"])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model of 30 vertices in three rings, one per topic; ids 100 to 129."""
-    folder = tmp_path_factory.mktemp("questions")
-    vertices = [f"{100 + k},{TOPICS[k // 10]} {'ab'[k % 2]}{k % 5}" for k in range(30)]
-    edges = [
-        f"{100 + 10 * t + k},{100 + 10 * t + (k + step) % 10}"
-        for t in range(3)
-        for k in range(10)
-        for step in (1, 2)
-    ]
-    (folder / "vertices.csv").write_text("id,text\n" + "\n".join(vertices) + "\n")
-    (folder / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
-    files = ["--vertices", str(folder / "vertices.csv"), "--edges", str(folder / "edges.csv")]
-    out = str(folder / "model")
+def model(
+    request: pytest.FixtureRequest, files: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """A folder of each kind of model."""
+    out = str(tmp_path_factory.mktemp("questions") / "model")
     options = ["--model", request.param, "--seed", "1", "--threads", "1"]
     assert main(["fit", *files, "--out", out, *options, "--set", *SETTINGS[request.param]]) == 0
     return out
@@ -168,6 +158,7 @@ def test_invalid_suggest_commands_are_refused(
     assert "ID and --all exclude" in error_line(
         capsys, "suggest", model, "103", "--all", "--out", out
     )
+    assert "--no-duplicates" in error_line(capsys, "suggest", model, "103", "--no-duplicates")
     assert "--all requires --out" in error_line(capsys, "suggest", model, "--all")
     assert "from 0 to 1" in error_line(capsys, "suggest", model, "--min-probability", "30")
     assert "exclude" in error_line(capsys, "suggest", model, "--json", "--format", "csv")
@@ -189,7 +180,8 @@ def test_invalid_suggest_commands_are_refused(
 def test_explain(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run_json(capsys, "explain", model, "100", "104")
     assert found == json.loads(json.dumps(load_model(model).explain("100", "104").to_dict()))
-    assert [word for word, _ in found["source"]["words"]] == [*TOPICS[0].split(), "a0"]
+    words = [word for word, _ in found["source"]["words"]]
+    assert words == ["Cats", "purr", "on", "warm", "sofas", "a0"]
     page = tmp_path / "link.html"
     shown = printed(capsys, "explain", model, "100", "104", "--html", str(page))
     assert "Cats purr on warm sofas" in shown

@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from vhe.cli.distributed import add_to_sharded, open_sharded
+from vhe.cli.distributed import add_to_sharded, open_sharded, refuse_options
 from vhe.cli.encoder import Vectors
 from vhe.cli.options import Help, Json, ModelFolder, Overwrite, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_result, print_status
 from vhe.cli.paths import check_model_folder
 from vhe.cli.source import read_model
-from vhe.errors import VHEError
 from vhe.runtime.messages import counted
 
 
@@ -38,8 +37,14 @@ def add(
     saved as a new model. The embeddings of existing vertices do not change.
     """
     if (sharded := open_sharded(model)) is not None:
-        if method or vectors or encoder or overwrite:
-            raise VHEError(f"{model} is a model in shards: give --vertices, --edges and --out only")
+        refuse_options(
+            model,
+            method=method,
+            vectors=vectors,
+            encoder=encoder,
+            overwrite=overwrite,
+            threads=threads,
+        )
         add_to_sharded(sharded, vertices, edges, out, json)
         return
     check_model_folder(out, resume=False, overwrite=overwrite)

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vhe.cli.output import print_lines, print_result, print_status
-from vhe.cli.source import NetworkOptions
+from vhe.cli.source import NetworkOptions, is_sharded
 from vhe.errors import VHEError
 
 if TYPE_CHECKING:
     from vhe.config import PairVHEConfig, VHEConfig
     from vhe.scale import ShardedModel
-
-MODEL_FILE = "model.json"  # of a sharded model; other model folders have a MANIFEST.json
 
 
 def fit_distributed(
@@ -76,11 +74,18 @@ def fit_distributed(
 
 def open_sharded(folder: Path) -> ShardedModel | None:
     """The model that `vhe fit --scheduler` wrote in a folder; None for other folders."""
-    if not (folder / MODEL_FILE).is_file() or (folder / "MANIFEST.json").exists():
+    if not is_sharded(folder):
         return None
     from vhe.scale import ShardedModel
 
     return ShardedModel(folder)
+
+
+def refuse_options(model: Path, **options: object) -> None:
+    """Raise `VHEError` if options are given that have no effect on a model in shards."""
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
+    if given:
+        raise VHEError(f"{model} is a model in shards: omit {' and '.join(given)}")
 
 
 def write_suggestions(model: ShardedModel, out: Path, k: int, least: float, json: bool) -> None:

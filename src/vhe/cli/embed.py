@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts.types import PositiveInt
 
-from vhe.cli.distributed import check_parquet, open_sharded
+from vhe.cli.distributed import check_parquet, open_sharded, refuse_options
 from vhe.cli.distributed import write_embedding as write_sharded_embedding
 from vhe.cli.options import Help, Json, ModelFolder, Raw, Threads, using_threads
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_status
@@ -46,6 +46,7 @@ def embed(
         raise VHEError("--std: word2vec's format has no standard deviations: use .parquet or .npy")
     check_writable(out)
     if (sharded := open_sharded(model)) is not None:
+        refuse_options(model, contexts=contexts, threads=threads)
         write_sharded_embedding(sharded, check_parquet(model, out), std, json)
         return
     with diagnostics_to_stderr(json), using_threads(threads):

@@ -106,9 +106,10 @@ def fit(
     if scheduler is not None:
         from vhe.cli.distributed import fit_distributed
 
-        if overwrite or map or epochs is not None or threads is not None:
+        if overwrite or map or any(x is not None for x in (decisions, epochs, threads)):
             raise VHEError(
-                "--scheduler excludes --overwrite, --map, --epochs and --threads: omit them"
+                "--scheduler excludes --overwrite, --map, --decisions, --epochs and --threads: "
+                "omit them"
             )
         return fit_distributed(
             source,
@@ -268,6 +269,8 @@ def _with_epochs(
     """Return settings that train for a number of passes over the links."""
     from vhe.config import VHEConfig
 
+    if not math.isfinite(epochs):
+        raise VHEError(f"--epochs {epochs}: give a finite number")
     if isinstance(config, VHEConfig):
         return config.replace(max_steps=math.ceil(epochs * links / config.step_links))
     return config.replace(epochs=epochs, steps=0)

@@ -33,5 +33,5 @@ def using_threads(count: int | None) -> Iterator[None]:
 
     from vhe.runtime import device
 
-    with threadpool_limits(count), device.using_threads(count):
+    with device.using_threads(count), threadpool_limits(count):
         yield

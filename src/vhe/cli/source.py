@@ -137,11 +137,16 @@ def check_is_model(folder: Path) -> None:
 
     if not restore_interrupted_write(folder).is_dir():
         raise VHEError(f"{folder}: no such model folder; create it: vhe fit SOURCE --out {folder}")
-    if (folder / "model.json").is_file() and not (folder / "MANIFEST.json").exists():
+    if is_sharded(folder):
         raise VHEError(
             f"{folder}: a model in shards, written by vhe fit --scheduler: use vhe suggest, "
             "vhe embed, vhe add or vhe.scale.ShardedModel"
         )
+
+
+def is_sharded(folder: Path) -> bool:
+    """Whether `vhe fit --scheduler` wrote a folder; other model folders have a manifest."""
+    return (folder / "model.json").is_file() and not (folder / "MANIFEST.json").exists()
 
 
 def read_model(folder: Path) -> FittedModel:

@@ -13,6 +13,7 @@ from vhe.cli.distributed import (
     check_parquet,
     open_sharded,
     print_suggestions,
+    refuse_options,
     write_suggestions,
 )
 from vhe.cli.options import Help, Json, ModelFolder, Raw, Threads, using_threads
@@ -94,6 +95,8 @@ def suggest(
     """
     if all and id is not None:
         raise VHEError("ID and --all exclude each other: omit one of them")
+    if no_duplicates and (all or id is not None):
+        raise VHEError("--no-duplicates applies to the whole network: omit it, or ID and --all")
     if all and (out is None or format is not None):
         raise VHEError("--all requires --out FILE, whose extension is the format")
     if not 0 <= min_probability <= 1:
@@ -110,6 +113,13 @@ def suggest(
             format = FORMATS.get(extension)
         check_writable(out)
     if (sharded := open_sharded(model)) is not None:
+        refuse_options(
+            model,
+            decisions=decisions,
+            threads=threads,
+            format=out is None and format,
+            out=id is not None and out,
+        )
         if id is not None:
             print_suggestions(sharded, id, k or OF_VERTEX, min_probability, json)
         elif all:
