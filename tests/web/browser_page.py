@@ -49,3 +49,14 @@ def in_view(page: Any, selector: str) -> bool:
     """Whether the top of an element is inside the window."""
     box = page.locator(selector).first.bounding_box()
     return bool(box and -1 <= box["y"] < page.viewport_size["height"] - 20)
+
+
+def outside(page: Any) -> list[str]:
+    """Elements that stick out of the window, except those that a list scrolls to."""
+    return page.evaluate(  # type: ignore[no-any-return]
+        """[...document.querySelectorAll("body *")].filter((e) => {
+            const { left, right, width, height } = e.getBoundingClientRect();
+            const inside = left >= -1 && right <= innerWidth + 1;
+            return width > 1 && height > 1 && !e.closest(".legend") && !inside;
+        }).map((e) => `${e.tagName} ${e.id} ${e.className}`)"""
+    )

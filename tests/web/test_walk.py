@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.web.browser_page import explorer_page, focused, in_view
+from tests.web.browser_page import explorer_page, focused, in_view, outside
 from tests.web.review import ROWS, decided, pairs, shown, suggestions
 from tests.web.waiting import until
 
@@ -47,6 +47,7 @@ class Walker:
         self.press("/")
         self.type(vertex)
         self.page.locator("#matches [aria-selected=true] .name", has_text=vertex).wait_for()
+        assert outside(self.page) == []
         self.press("Enter")
         self.heading(vertex)
 
@@ -68,6 +69,7 @@ class Walker:
         """Check that nothing is wider than the window, and the colours."""
         width = self.page.viewport_size["width"]
         assert self.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert outside(self.page) == []
         size = self.page.locator("#map").bounding_box()
         assert size["width"] >= 300
         assert size["height"] >= 200
@@ -99,6 +101,7 @@ def test_review(browser: Any, review_site: Any, width: int, scheme: str) -> None
             assert (page.locator("#suggestions li #pair").count() == 1) == (width < 600)
             press(key)
             decided(page, f"{words}: {first[k][0]} – {first[k][1]}")
+            assert in_view(page, "#status")
             walker.until(f"document.querySelectorAll('{ROWS}')[{k + 1}] === document.activeElement")
             assert in_view(page, f"{ROWS}:focus")
         press("u")
@@ -250,3 +253,15 @@ def test_views_and_addresses(browser: Any, review_site: Any, width: int, scheme:
         assert page.evaluate("Boolean(explorer.map.newText)")
         assert "t4w1" not in page.url
         walker.fits(scheme)
+        walker.tab_to("#tab-text")
+        press("ArrowLeft")
+        press("ArrowLeft")
+        page.wait_for_selector(ROWS)
+        assert not page.evaluate("Boolean(explorer.map.newText)")
+
+        with explorer_page(
+            browser, review_site, "#set=v3,v4&colour=degree", width, scheme
+        ) as selection:
+            selection.locator("#detail h3", has_text="2 vertices selected").wait_for()
+            assert selection.locator("#detail .dot").count() == 2
+            assert selection.evaluate(WRONG_DOTS) == 0

@@ -61,11 +61,11 @@ const address = {
 // The change of the address that closes a comparison: in the list of missing links, nothing stays selected.
 const closedPair = () => (address.state.tab === "review" ? { id: null, with: null } : { with: null });
 
-// Names of vertices in the address: the id, or @NUMBER if another vertex has the same printed id.
+// Names of vertices in the address: the id, or @NUMBER if it is empty or another vertex has the same printed id.
 const vertexNames = (ids) => {
   const first = new Map();
   ids.forEach((id, i) => { if (!first.has(id)) first.set(id, i); });
-  const name = (i) => (first.get(ids[i]) === i ? ids[i] : `@${i}`);
+  const name = (i) => (ids[i] && first.get(ids[i]) === i ? ids[i] : `@${i}`);
   const number = (text) => {
     if (text === undefined) return -1;
     if (first.has(text)) return first.get(text);

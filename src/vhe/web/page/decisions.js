@@ -25,7 +25,7 @@ const makeDecisions = (data, { current, isActive, onChange }) => {
     try {
       await (state === "open" ? send("DELETE", `${path}?numbering=${numbering}`) : send("PUT", path, { state, numbering }));
     } catch (error) {
-      status.replaceChildren(element("span", { className: "error", textContent: `Not saved: ${error.message}` }));
+      showError(`Not saved: ${error.message}`);
       return false;
     }
     remember(i, j, state);

@@ -38,26 +38,27 @@ const reportUnknown = (names) => address.listeners.push(({ id, with: other, set 
 const followLayout = async (data, map) => {
   const note = byId("layout");
   note.hidden = data.layout !== "quick";
-  for (let { layout } = data; layout === "quick";) {
+  while (!note.hidden) {
     await pause(LAYOUT_POLLING);
     try {
-      ({ layout } = await request("api/layout"));
+      if ((await request("api/layout")).layout === "quick") continue;
+      const final = await request("api/map"), placed = (values) => Float32Array.from(values.slice(0, data.ids.length));
+      map.setLayout(placed(final.x), placed(final.y), final.regions);
+      note.hidden = true;
     } catch { /* the server may be restarting */ }
-    if (layout === "quick") continue;
-    const final = await request("api/map");
-    if (final.numbering !== data.numbering) return location.reload();
-    map.setLayout(Float32Array.from(final.x), Float32Array.from(final.y), final.regions);
-    note.hidden = true;
   }
 };
 
 const start = async () => {
   const data = await request("api/map");
+  loadedVertices = { numbering: data.numbering, count: data.ids.length };
+  byId("changed").querySelector("button").onclick = () => location.reload();
+  const isKnown = ({ number }) => number < data.ids.length; // vertices that were added later are not on the map
   const network = makeNetwork({ ...data, suggested: [], probability: [] });
   const suggestions = new Map(); // by vertex, as received from the server
   network.suggested = (i) => (address.state.tab === "review" ? [] : suggestions.get(i) ?? []);
   const readSuggestions = async (i, k) => {
-    suggestions.set(i, (await request(`api/vertices/${i}/suggestions?k=${k}`)).links);
+    suggestions.set(i, (await request(`api/vertices/${i}/suggestions?k=${k}`)).links.filter(isKnown));
     return suggestions.get(i);
   };
 
@@ -74,10 +75,10 @@ const start = async () => {
       search = new AbortController();
       try {
         const found = await request(`api/vertices?${new URLSearchParams({ q: words, limit: 12 })}`, { signal: search.signal });
-        return { numbers: found.numbers, shown: found.vertices };
+        return { numbers: found.numbers, shown: found.vertices.filter(isKnown) };
       } catch (error) {
-        if (error.name === "AbortError") return null;
-        throw error;
+        if (error.name !== "AbortError") showError(error.message);
+        return null;
       }
     },
     hint: "Click a point, search, or embed a text of your own.",
@@ -106,13 +107,13 @@ const start = async () => {
       drawPrecision();
     },
   });
-  const review = openReview(data, page, { ...decisions, onOpen: () => comparison.attach() });
+  const review = openReview(data, page, { ...decisions, isKnown, onOpen: () => comparison.attach() });
   const comparison = openComparison(data, page, {
     toolbar: decisions.toolbar,
     rowOf: (i, j) => (detail.hidden ? review.rowOf(i, j) : detail.querySelector(`[data-row="${j}"]`)),
   });
   reportUnknown(page.names);
-  openNewText(page);
+  openNewText(page, isKnown);
   openColouring(data, network, page);
   drawPrecision();
   address.start();

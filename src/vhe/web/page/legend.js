@@ -13,7 +13,7 @@ const buildLegend = (legend, map, labels, colours) => {
   };
   const entry = (name, colour) => {
     const count = colours.filter((other) => other === colour).length.toLocaleString("en");
-    const made = element("button", { type: "button", value: colour, ariaPressed: "false" }, dot(LABELS[colour]),
+    const made = element("button", { type: "button", value: colour, title: name, ariaPressed: "false" }, dot(LABELS[colour]),
       element("span", { textContent: name }), element("span", { textContent: count }));
     made.onmouseenter = () => show(made);
     made.onmouseleave = () => show(pinned);

@@ -26,6 +26,8 @@ class NetworkMap extends MapView {
     this.order = [...network.x.keys()].sort((a, b) => hash(a) - hash(b)); // mixed: no label always covers another
     this.byDegree = [...this.order].sort((a, b) => network.degree[b] - network.degree[a]);
     this.readColours();
+    const buttons = canvas.parentElement.querySelector(".zoom");
+    this.buttons = [buttons.offsetLeft, buttons.offsetTop, buttons.offsetLeft + buttons.offsetWidth, buttons.offsetTop + buttons.offsetHeight];
     const resize = () => { if (this.measure()) this.draw(); }; // immediately: a resized canvas is blank
     new ResizeObserver(resize).observe(canvas);
     theme.listeners.push(() => { this.readColours(); this.redraw(); });
@@ -97,7 +99,7 @@ class NetworkMap extends MapView {
     const radius = clamp(clamp(165 / Math.sqrt(order.length), 1, 4.5) * grown, 1, 6.5);
     this.drawVertices(context, radius, focused || mask ? 0.22 : 1, focused ? 0.5 : 1, mask);
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    const occupied = [], zoomedIn = this.scale >= this.fitScale * 1.8;
+    const occupied = [this.buttons], zoomedIn = this.scale >= this.fitScale * 1.8;
     const named = this.path.length || (group.length && group.length <= MAX_GROUP_NAMES && mask === this.groupMask); // by drawGroup
     if (group.length && !focused) this.drawGroup(context, radius, occupied);
     if (focused) this.drawLinks(context, radius, occupied);
@@ -264,7 +266,8 @@ class NetworkMap extends MapView {
     for (const region of this.network.regions) {
       const textWidth = context.measureText(region.name).width;
       const [sx, sy] = this.toScreen(region);
-      this.drawText(context, region.name, clamp(sx - textWidth / 2, 4, this.w - textWidth - 4), sy, textWidth, 18, this.ink, occupied);
+      const places = [clamp(sx - textWidth / 2, 4, this.w - textWidth - 4), this.buttons[2] + 4]; // or beside the buttons
+      places.some((left) => this.drawText(context, region.name, left, sy, textWidth, 18, this.ink, occupied));
     }
   }
 

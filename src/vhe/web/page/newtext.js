@@ -1,17 +1,19 @@
 "use strict";
 // A text that is not in the network: its place on the map and its likeliest links.
 
-const openNewText = (page) => {
+const openNewText = (page, isKnown) => {
   const { map } = page, form = byId("new-text"), words = byId("words"), nearest = byId("nearest"), submit = form.querySelector(".main");
+  let located = null; // {x, y, near} of the text
   const show = (found) => {
-    const near = found.nearest.map((link) => link.number);
+    const links = found.nearest.filter(isKnown), near = links.map((link) => link.number);
+    located = { x: found.x, y: found.y, near };
     map.select(-1);
-    map.setNewText({ x: found.x, y: found.y, near });
+    map.setNewText(located);
     map.frame(found.x, found.y, near, true);
     const [known, total] = [found.known, found.words].map((count) => count.toLocaleString("en"));
     nearest.replaceChildren(
       ...(found.known < found.words ? [message("note", `${known} of ${total} words are in the vocabulary.`)] : []),
-      ...list("Likeliest links", "probability of a link", found.nearest.map((link) => page.probabilityRow(link,
+      ...list("Likeliest links", "probability of a link", links.map((link) => page.probabilityRow(link,
         { title: `${link.text}\n\ncosine similarity ${link.similarity.toFixed(3)}` }))));
   };
   form.addEventListener("submit", async (event) => {
@@ -28,7 +30,14 @@ const openNewText = (page) => {
     submit.disabled = false;
     if (narrow.matches) nearest.scrollIntoView({ block: "nearest" });
   });
-  form.addEventListener("reset", () => { nearest.replaceChildren(); map.setNewText(null); words.focus(); });
+  form.addEventListener("reset", () => {
+    located = null;
+    nearest.replaceChildren();
+    map.setNewText(null);
+    words.focus();
+  });
+  // The list of missing links and the selections have the map for themselves.
+  address.listeners.push(({ tab, id }) => map.setNewText(tab === "text" || (id && !tab) ? located : null));
   words.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });

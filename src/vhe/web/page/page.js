@@ -3,7 +3,7 @@
 
 // `readVertex(i)` returns {text, label, suggestions} or a promise of them; suggestions are
 // [{number, probability}], and the default of `label` is the one on the map. `search(query)` returns
-// {numbers, shown} or a promise of them, null if cancelled: all matching vertices, and those to list as
+// {numbers, shown} or a promise of them, null if there is no answer: all matching vertices, and those to list as
 // [{number, text}]. Options of the explorer:
 //   hint: a sentence above the overview
 //   suggestionOptions(i, link): of the row of a suggested link: open(), note
@@ -114,6 +114,7 @@ const openPage = (data, network, { readVertex, search, hint = "", suggestionOpti
     }
     if (request !== requests) return;
     detail.replaceChildren(...elements);
+    detail.querySelectorAll(".dot[data-vertex]").forEach(paintDot); // the colouring may have changed in the meantime
     detail.scrollTop = 0;
     map.redraw();
     const heading = detail.querySelector("h3");
@@ -153,19 +154,13 @@ const openPage = (data, network, { readVertex, search, hint = "", suggestionOpti
 
   const box = searchBox(query, byId("matches"), {
     async search(words) {
-      try {
-        const found = await search(words);
-        if (!found) return null;
-        const mask = new Uint8Array(data.ids.length);
-        for (const i of found.numbers) mask[i] = 1;
-        map.select(-1);
-        map.highlight(found.numbers.length ? mask : null);
-        return found.shown.map(({ number, text }) => ({ number, name: data.ids[number], text }));
-      } catch (error) {
-        detail.replaceChildren(message("error", error.message));
-        shownCard = null;
-        return null;
-      }
+      const found = await search(words);
+      if (!found) return null;
+      const mask = new Uint8Array(data.ids.length);
+      for (const i of found.numbers) mask[i] = 1;
+      map.select(-1);
+      map.highlight(found.numbers.length ? mask : null);
+      return found.shown.map(({ number, text }) => ({ number, name: data.ids[number], text }));
     },
     select: (i) => select(i, { show: true }),
     close() {

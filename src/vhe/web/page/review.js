@@ -5,9 +5,9 @@ const PAGE = 50; // suggestions per request
 const AHEAD = 10; // rows below the current one when more are requested
 const POLLING = 1; // seconds between requests while the ranking is computed
 
-const openReview = (data, page, { stateOf, remember, onOpen }) => {
+const openReview = (data, page, { stateOf, remember, isKnown, onOpen }) => {
   const panel = byId("review"), rows = byId("suggestions"), summary = byId("reviewed"), form = byId("filters");
-  let items = [], current = -1, total = 0, loaded = "", loading = null, calls = 0;
+  let items = [], skipped = 0, current = -1, total = 0, loaded = "", loading = null, calls = 0;
 
   // ---- the filters, which are part of the address
 
@@ -66,7 +66,7 @@ const openReview = (data, page, { stateOf, remember, onOpen }) => {
     if (loading || (items.length && items.length >= total)) return loading;
     const call = calls, wanted = form.state.value;
     // Suggestions that were decided on since they were loaded are no longer in the server's list of this state.
-    const offset = wanted === "all" ? items.length : items.filter((item) => stateOf(...numbers(item)) === wanted).length;
+    const offset = skipped + (wanted === "all" ? items.length : items.filter((item) => stateOf(...numbers(item)) === wanted).length);
     loading = (async () => {
       const found = await request(`api/suggestions?${filter()}&offset=${offset}&limit=${PAGE}`);
       if (call !== calls) return;
@@ -76,8 +76,10 @@ const openReview = (data, page, { stateOf, remember, onOpen }) => {
         loading = null;
         return call === calls ? load() : undefined;
       }
-      const known = new Set(items.map((item) => pairKey(...numbers(item))));
-      const added = found.items.filter((item) => !known.has(pairKey(...numbers(item))));
+      const listed = new Set(items.map((item) => pairKey(...numbers(item))));
+      const shown = found.items.filter(({ source, target }) => isKnown(source) && isKnown(target));
+      const added = shown.filter((item) => !listed.has(pairKey(...numbers(item))));
+      skipped += found.items.length - shown.length;
       for (const item of added) remember(...numbers(item), item.state);
       const start = items.length;
       items = items.concat(added);
@@ -95,7 +97,7 @@ const openReview = (data, page, { stateOf, remember, onOpen }) => {
 
   const reload = () => {
     calls++;
-    [items, current, total, loading] = [[], -1, 0, null];
+    [items, skipped, current, total, loading] = [[], 0, -1, 0, null];
     rows.replaceChildren();
     return load();
   };
@@ -143,7 +145,9 @@ const openReview = (data, page, { stateOf, remember, onOpen }) => {
       rowAt(k).querySelector(".state").replaceWith(stateElement(state));
       if (!panel.hidden && undone) open(k);
       else if (!panel.hidden && k + 1 < items.length) open(k + 1);
-      showSummary(await request(`api/suggestions?${filter()}&limit=1`));
+      try {
+        showSummary(await request(`api/suggestions?${filter()}&limit=1`));
+      } catch (error) { summary.textContent = error.message; }
     },
     contains: (target) => rows.contains(target),
   };

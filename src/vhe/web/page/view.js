@@ -13,8 +13,8 @@ class MapView {
 
   setCoordinates(x, y) {
     [this.x, this.y] = [x, y];
-    this.width = x.reduce((a, b) => Math.max(a, b), 1);
-    this.height = y.reduce((a, b) => Math.max(a, b), 1);
+    this.width = x.reduce((a, b) => Math.max(a, b), 0);
+    this.height = y.reduce((a, b) => Math.max(a, b), 0);
   }
 
   // Adapt to the size of the canvas; returns whether it has changed.
@@ -25,7 +25,7 @@ class MapView {
     this.canvas.width = Math.round(this.w * this.ratio);
     this.canvas.height = Math.round(this.h * this.ratio);
     const untouched = this.fitScale === undefined || this.scale === this.fitScale;
-    this.fitScale = Math.max(1e-9, Math.min((this.w - 56) / this.width, (this.h - 56) / this.height));
+    this.fitScale = Math.max(1e-9, Math.min((this.w - 56) / Math.max(1, this.width), (this.h - 56) / Math.max(1, this.height)));
     if (untouched) this.fit();
     else if (!this.byUser) this.reframe?.(); // what was brought into view stays in view
     return true;
@@ -44,14 +44,14 @@ class MapView {
   // its height changes when a comparison opens.
   get place() {
     if (this.scale === this.fitScale && this.cx === this.width / 2 && this.cy === this.height / 2) return null;
-    return `${Math.round(this.cx)},${Math.round(this.cy)},${((this.scale * this.width) / this.w).toPrecision(4)}`;
+    return `${Math.round(this.cx)},${Math.round(this.cy)},${((this.scale * Math.max(1, this.width)) / this.w).toPrecision(4)}`;
   }
 
   set place(text) {
     const [cx, cy, zoom] = (text ?? "").split(",").map(Number);
     this.fit();
     if (cx >= 0 && cy >= 0 && zoom > 0) {
-      this.scale = clamp((zoom * this.w) / this.width, this.fitScale, this.fitScale * MAX_ZOOM);
+      this.scale = clamp((zoom * this.w) / Math.max(1, this.width), this.fitScale, this.fitScale * MAX_ZOOM);
       [this.cx, this.cy] = [Math.min(cx, this.width), Math.min(cy, this.height)];
     }
     this.byUser = false;
