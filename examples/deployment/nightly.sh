@@ -20,5 +20,5 @@ if [ -n "${VHE_URL:-}" ]; then
 else
     systemctl reload vhe
 fi
-# the newest three remain
-ls -d "$state"/models/* | sort -r | tail -n +4 | while read -r old; do rm -r "$old"; done
+# the newest three of this program remain
+ls -d "$state"/models/[0-9]* | sort -r | tail -n +4 | while read -r old; do rm -r "$old"; done

@@ -180,8 +180,10 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 def test_nightly_update(network: Any, fitted: VHE, tmp_path: Path) -> None:
     state, log = tmp_path / "state", tmp_path / "log"
     (state / "models").mkdir(parents=True)
-    fitted.save(state / "models" / "1")
-    (state / "current").symlink_to("models/1")
+    fitted.save(state / "models" / "first")
+    for earlier in ("20200101-031500", "20200102-031500", "20200103-031500"):
+        (state / "models" / earlier).mkdir()
+    (state / "current").symlink_to("models/first")
     texts = [*network.texts, "t2w4 t2w5 t2w6"]
     write_table(tmp_path / "vertices.csv", {"id": [*network.ids, "newest"], "text": texts})
     ends = [[network.ids[k] for k in column] for column in network.links.T.tolist()]
@@ -211,7 +213,9 @@ def test_nightly_update(network: Any, fitted: VHE, tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert "1 accepted link" in done.stderr
-        assert os.readlink(state / "current") != "models/1"
+        current = Path(os.readlink(state / "current")).name
+        remaining = sorted(path.name for path in (state / "models").iterdir())
+        assert remaining == ["20200102-031500", "20200103-031500", current, "first"]
         answer = get(port, "/api/vertices?id=newest", "http", **headers)
         assert json.loads(answer.body)["text"] == texts[-1]
         layout = get(port, "/api/layout", "http", **headers)
