@@ -4,8 +4,9 @@
         [--features words,degree] [--recall 200] [--data FOLDER] [--keep FOLDER]
         [--store results/scale]
 
-The network is that of benchmarks/sizes.py. The load is that of the machine before. CPU seconds are
-those of all workers, memory is the largest resident size of a worker during the phase (Linux).
+The network is that of benchmarks/sizes.py. CPU seconds are those of all
+workers, memory is the largest resident size of a worker during the phase (Linux). "others" is the
+mean number of cores that other programs used meanwhile.
 Whether the link posterior uses its two further scales, which need a posterior each, is decided by
 the fit to the sample: runs that are compared have ``--features words,degree``. With ``--recall K``
 the suggestions of K vertices are compared with the exact ones: the likeliest of all vertices by the
@@ -17,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import shutil
 import tempfile
 import time
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil  # Dask needs it
 from sizes import write_network
 
 from vhe.config import VHEConfig
@@ -41,6 +42,12 @@ def peak_megabytes() -> int:
 
 def cpu_seconds() -> float:
     return time.process_time()
+
+
+def busy_seconds() -> float:
+    """CPU seconds of all programs since the machine started."""
+    times = psutil.cpu_times()
+    return float(times.user + times.system + getattr(times, "nice", 0.0))
 
 
 def halo_rows(work: Path) -> int:
@@ -101,7 +108,6 @@ def main() -> None:
 
     from vhe import scale
 
-    load = os.getloadavg()[0]
     folder = Path(tempfile.mkdtemp(prefix="vhe-scale-", dir=arguments.data))
     out = arguments.keep or folder / "model"
     phases: list[dict[str, Any]] = []
@@ -124,6 +130,8 @@ def main() -> None:
             print("| phase | seconds | CPU seconds | peak memory of a worker, MB |")
             print("|---|---|---|---|")
             began, cpu = 0.0, 0.0
+            started, busy, own = time.monotonic(), busy_seconds(), time.process_time()
+            of_workers = sum(client.run(cpu_seconds).values())
 
             def on_phase(name: str, moment: str) -> None:
                 nonlocal began, cpu
@@ -155,13 +163,16 @@ def main() -> None:
                 verbose=False,
                 on_phase=on_phase,
             )
+            others = busy_seconds() - busy - (time.process_time() - own)
+            others -= sum(client.run(cpu_seconds).values()) - of_workers
+            others /= time.monotonic() - started
         found = {
             "vertices": arguments.vertices,
             "topics": arguments.topics,
             "workers": arguments.workers,
             "memory_limit": arguments.memory_limit,
             "features": arguments.features,
-            "load": round(load, 1),
+            "others": round(max(others, 0.0), 2),
             "seconds": round(sum(phase["seconds"] for phase in phases), 1),
             "cpu_seconds": round(sum(phase["cpu_seconds"] for phase in phases), 1),
             "peak_mb": max(phase["peak_mb"] for phase in phases),

@@ -14,17 +14,15 @@ FOLDER = Path(__file__).resolve().parent.parent / "results" / "scale"
 FAULTS = FOLDER.parent / "reliability"
 BLOCK = re.compile(r"(<!-- table: ([\w ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 FIRST_EDITION = {"vertices": "1,000,000", "cpu": 830, "gb": 10.6}  # as measured then, one thread
-IDLE = 0.5  # load of a machine on which wall seconds are compared
-TOPICS = 100  # of the synthetic network of the cost model
+IDLE = 0.25  # cores used by other programs, while wall seconds are compared
+FEATURES = "words,degree"  # of the link posterior of the runs that are compared
 GROWTH = 100_000, 1_000_000  # vertices whose time per vertex is compared
 PREDICTED = 10**6, 10**7, 10**8, 10**9  # vertices of the cost model
 DIMENSIONS, WORDS, NEIGHBOURS, LINKS = 200, 88, 16, 2.1  # of a vertex of the synthetic network
 DATASETS = {"debian": 63_436}  # vertices
 ITERATIONS = 40  # of the solver, all posteriors and the variance together
 ONCE = ("inputs", "words")  # phases whose cost does not depend on the size
-# phases that compare vertices with the members of the nearest lists: of the 100 topics of the
-# synthetic network, small ones have fewer members than these lists
-SATURATING = ("neighbours", "suggestions")
+SEARCHES = ("neighbours", "suggestions")  # compare vertices with the members of the nearest lists
 LIST_ROWS, MOST_LISTS = 512, 1 << 14  # as in vhe.scale.lists
 FITTED = 100_000, 300_000, 1_000_000  # vertices
 
@@ -67,22 +65,40 @@ def _growth() -> str:
 
 def engine() -> str:
     lines = [
-        "| vertices | topics | workers | memory of each | load before | CPU seconds "
-        "| largest worker, GB | recall |",
-        "|---|---|---|---|---|---|---|---|",
+        "| vertices | link features | workers | memory of each | other programs, cores "
+        "| wall seconds | CPU seconds | largest worker, GB | recall |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    order = ("vertices", "topics", "workers")
-    for run in sorted(_read("engine.json"), key=lambda run: [run[name] for name in order]):
-        recall = "–" if run["recall"] is None else f"{run['recall']:.3f}"
-        lines.append(f"{_engine_row(run)} | {recall} |")
-    return _joined(lines)
-
-
-def _engine_row(run: dict[str, Any]) -> str:
+    order = ("vertices", "workers", "features")
+    runs = sorted(_read("engine.json"), key=lambda run: [run[name] for name in order])
+    for run in runs:
+        figures = (
+            f"{run['vertices']:,}",
+            "default" if run["features"] != FEATURES else FEATURES.replace(",", ", "),
+            run["workers"],
+            run["memory_limit"],
+            f"{run['others']:.1f}",
+            f"{run['seconds']:.0f}",
+            f"{run['cpu_seconds']:.0f}",
+            f"{run['peak_mb'] / 1000:.2f}",
+            "–" if run["recall"] is None else f"{run['recall']:.3f}",
+        )
+        lines.append(f"| {' | '.join(map(str, figures))} |")
+    each = {
+        r["vertices"]: r["cpu_seconds"] / r["vertices"] for r in _compared() if r["workers"] == 2
+    }
+    if not set(GROWTH) <= set(each):
+        return _joined(lines)
+    first, second = GROWTH
     return (
-        f"| {run['vertices']:,} | {run['topics']} | {run['workers']} | {run['memory_limit']} | "
-        f"{run.get('load', '–')} | {run['cpu_seconds']:.0f} | {run['peak_mb'] / 1000:.2f}"
+        f"{_joined(lines)}CPU seconds per vertex of two workers grow by a factor of "
+        f"{each[second] / each[first]:.2f} from {first:,} to {second:,} vertices.\n"
     )
+
+
+def _compared() -> list[dict[str, Any]]:
+    """The runs with the same features of the link posterior."""
+    return [run for run in _read("engine.json") if run["features"] == FEATURES]
 
 
 def enough() -> str:
@@ -98,20 +114,25 @@ def enough() -> str:
 
 
 def speedup() -> str:
-    """Wall seconds of two workers against one, of the phases that have many tasks."""
-    lines = ["| vertices | one worker, s | two workers, s | speed-up |", "|---|---|---|---|"]
-    runs = _read("engine.json")
-    idle = [r for r in runs if r["topics"] == TOPICS and r.get("load", IDLE) < IDLE]
-    runs = {(r["vertices"], r["workers"]): r for r in idle}
+    """Two workers against one, in the phases that have many tasks."""
+    lines = [
+        "| vertices | one worker, s | two workers, s | speed-up | CPU seconds of two / of one |",
+        "|---|---|---|---|---|",
+    ]
+    idle = [run for run in _compared() if run["others"] < IDLE]
+    runs = {(run["vertices"], run["workers"]): run for run in idle}
     for n in sorted({n for n, _ in runs}):
         if (n, 1) in runs and (n, 2) in runs:
-            one, two = (_parallel_seconds(runs[n, workers]) for workers in (1, 2))
-            lines.append(f"| {n:,} | {one:.0f} | {two:.0f} | {one / two:.2f} |")
+            one, two = (_parallel(runs[n, workers], "seconds") for workers in (1, 2))
+            cpu = [_parallel(runs[n, workers], "cpu_seconds") for workers in (1, 2)]
+            lines.append(
+                f"| {n:,} | {one:.0f} | {two:.0f} | {one / two:.2f} | {cpu[1] / cpu[0]:.2f} |"
+            )
     return _joined(lines) if len(lines) > 2 else "Not measured on an idle machine yet.\n"
 
 
-def _parallel_seconds(run: dict[str, Any]) -> float:
-    return float(sum(p["seconds"] for p in run["phases"] if p["phase"] not in ONCE))
+def _parallel(run: dict[str, Any], seconds: str) -> float:
+    return float(sum(p[seconds] for p in run["phases"] if p["phase"] not in ONCE))
 
 
 def faults() -> str:
@@ -152,7 +173,7 @@ def text_neighbours() -> str:
 def cost_model() -> str:
     """CPU seconds a + b n of each phase, fitted to some sizes; another one is predicted."""
     runs = sorted(
-        (run for run in _read("engine.json") if run["workers"] == 2 and run["topics"] == TOPICS),
+        (run for run in _compared() if run["workers"] == 2),
         key=lambda run: run["vertices"],
     )
     known = [run for run in runs if run["vertices"] in FITTED]
@@ -203,7 +224,7 @@ def _work(phase: str, n: int) -> float:
     """What the CPU seconds of a phase are proportional to, beside what it does once."""
     if phase == "lists":  # every vertex is compared with the centroid of every list
         return n * min(n / LIST_ROWS, MOST_LISTS)
-    if phase in SATURATING:  # every vertex is compared with the members of some lists
+    if phase in SEARCHES:  # the lists grow when there are no more of them
         return n * max(1.0, n / LIST_ROWS / MOST_LISTS)
     return n
 
@@ -221,7 +242,7 @@ def _fitted(phase: str, runs: list[dict[str, Any]]) -> tuple[float, float]:
     if phase in ONCE:
         return float(np.mean(seconds)), 0.0
     work = np.array([_work(phase, n) for n in sizes])
-    if phase in SATURATING or len(sizes) == 1:
+    if len(sizes) == 1:
         return 0.0, float(seconds[-1] / work[-1])
     weight = 1 / np.array(seconds)  # relative errors
     design = np.stack([np.ones(len(sizes)), work / work[-1]], axis=1) * weight[:, None]

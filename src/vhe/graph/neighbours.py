@@ -16,7 +16,7 @@ from vhe.runtime.tables import new_table
 EXACT_UP_TO = 10_000  # texts; up to here each is compared with all others
 NEAREST_CLUSTERS = 16  # beyond, a text is compared with those of this many nearest clusters
 CLUSTERS = 0.5  # number of clusters, in units of √n; more where they would be larger than this:
-MOST_MEMBERS = 600  # texts of a cluster on average, so that the cost per text does not grow
+MOST_MEMBERS = 512  # texts of a cluster on average, so that the cost per text does not grow
 SAMPLE_PER_CLUSTER, LEAST_SAMPLE = 100, 50_000  # texts that the centres come from
 BLOCK = 1 << 15  # rows processed at a time
 ASSIGNED_AT_ONCE = 1 << 14  # rows that are compared with all centres
