@@ -174,13 +174,42 @@ def test_a_closed_stream_is_no_error(closed: str, model: str) -> None:
         (["xyz"], "unknown command xyz; see vhe --help"),
         (["data", "--JSN"], "unknown option --JSN (did you mean --json?); see vhe data --help"),
         (["data", "--qqqq"], "unknown option --qqqq; see vhe data --help"),
+        (["--verison"], "unknown option --verison (did you mean --version?); see vhe --help"),
+        (["explain", "m", "a", "b", "--html"], "--html requires a value; see vhe explain --help"),
+        (["fit", "x", "--out", "m", "--seed", "a"], "--seed a: must be an integer; see vhe fit"),
+        (["fit", "x", "--out", "m", "--seed", "-1"], "--seed -1: must be >= 0; see vhe fit"),
+        (["fit", "x", "--out", "m", "--epochs", "a"], "--epochs a: must be a number; see vhe fit"),
+        (
+            ["fit", "x", "--out", "m", "--seed", "1", "--seed", "2"],
+            "--seed is given more than once; see vhe fit",
+        ),
+        (
+            ["fit", "x", "--out", "m", "--model", "grpah"],
+            "--model grpah: must be one of graph, pair (did you mean graph?); see vhe fit",
+        ),
+        (["config", "both"], "MODEL both: must be one of graph, pair; see vhe config --help"),
+        (["embed", "m", "--out", "e.npy", "--contexts", "a"], "--contexts a: not a possible value"),
     ],
 )
-def test_a_suggestion_ignores_case_and_is_similar(
+def test_an_invalid_command_line_is_explained(
     tokens: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(tokens) == 2
-    assert capsys.readouterr().err == f"vhe: {hint}\n"
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"vhe: {hint}")
+    assert printed.count("\n") == 1
+
+
+def test_a_file_is_not_a_model_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "papers.csv"
+    file.write_text("id,text\n")
+    assert main(["suggest", str(file)]) == 2
+    assert capsys.readouterr().err.startswith(f"vhe: {file}: a file, not a model folder; fit a")
+
+
+def test_an_error_ends_without_a_full_stop(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suggest", model, "nobody"]) == 2
+    assert capsys.readouterr().err.endswith(" has no vertex 'nobody'\n")
 
 
 def test_one_vertex_is_singular(

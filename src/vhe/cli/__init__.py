@@ -5,15 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from cyclopts import (
-    App,
-    CycloptsError,
-    MissingArgumentError,
-    Parameter,
-    UnknownCommandError,
-    UnknownOptionError,
-    UnusedCliTokensError,
-)
+from cyclopts import App, CycloptsError, Parameter
 
 from vhe import __version__
 from vhe.cli import (
@@ -36,7 +28,8 @@ from vhe.cli import (
 )
 from vhe.cli.help import description, formatter
 from vhe.cli.output import print_status, surviving_stderr
-from vhe.errors import VHEError, similar
+from vhe.cli.usage_errors import usage_error
+from vhe.errors import VHEError
 from vhe.runtime.memory import check_address_space, is_out_of_memory
 
 OUT_OF_MEMORY = (
@@ -128,7 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(OUT_OF_MEMORY if is_out_of_memory(error) else str(error))
     except CycloptsError as error:
         command = " ".join(["vhe", *(error.command_chain or ())])
-        return _fail(f"{_cause(error)}; see {command} --help")
+        names = [function.__name__ for function, _, _ in COMMANDS]
+        return _fail(f"{usage_error(error, names)}; see {command} --help")
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
     except BrokenPipeError:
@@ -147,29 +141,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, status: int = 2) -> int:
-    print_status(" ".join(["vhe:", *message.split()]))
+    sentence = " ".join(message.split()).removesuffix(".")
+    print_status(f"vhe: {sentence}")
     return status
-
-
-def _cause(error: CycloptsError) -> str:
-    """Describe an invalid command line; unknown words with the similar one, whatever its case."""
-    if isinstance(error, UnknownCommandError) and error.unused_tokens:
-        kind, word = "command", error.unused_tokens[0]
-        known = [command.__name__ for command, _, _ in COMMANDS]
-    elif isinstance(error, UnknownOptionError):
-        kind, word = "option", error.token.keyword or error.token.value
-        known = [name for argument in error.argument_collection for name in argument.names]
-    elif isinstance(error, UnusedCliTokensError) and error.unused_tokens:
-        reading = {"fit", "evaluate"} & set(error.command_chain or ())
-        hint = "; two tables are given as --vertices FILE --edges FILE" if reading else ""
-        return f"unexpected argument {error.unused_tokens[0]}{hint}"
-    elif isinstance(error, MissingArgumentError) and error.argument is not None:
-        return f"{error.argument.name} is required"
-    else:
-        return str(error).strip().rstrip(".")
-    names = {name.lstrip("-"): name for name in known}
-    near = similar(word.lstrip("-"), names, cutoff=0.65)
-    return f"unknown {kind} {word}" + (f" (did you mean {names[near]}?)" if near else "")
 
 
 def _sentence(error: OSError) -> str:

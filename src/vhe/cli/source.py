@@ -135,6 +135,10 @@ def check_is_model(folder: Path) -> None:
     """Refuse a model folder that does not exist, or is in shards."""
     from vhe.storage.folder import restore_interrupted_write
 
+    if folder.is_file():
+        raise VHEError(
+            f"{folder}: a file, not a model folder; fit a model first: vhe fit SOURCE --out MODEL"
+        )
     if not restore_interrupted_write(folder).is_dir():
         raise VHEError(f"{folder}: no such model folder; create it: vhe fit SOURCE --out {folder}")
     if is_sharded(folder):
