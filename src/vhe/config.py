@@ -99,7 +99,7 @@ class Settings:
         try:
             settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise VHEError(f"{path}: no such configuration file") from None
+            raise VHEError(f"{path}: no such configuration file; check the path") from None
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise VHEError(f"{path}: cannot read the configuration: {reason}") from None

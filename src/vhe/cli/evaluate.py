@@ -32,10 +32,10 @@ def evaluate(
     *,
     method: Annotated[str, Help("methods, such as vhe,tfidf or mypackage.module:MyMethod")] = "vhe",
     ratio: Annotated[
-        str | None, Help("percentages of edges or vertices seen (default: 55)")
+        str | None, Help("edges or vertices seen: percentages or fractions (default: 55)")
     ] = None,
     labelled: Annotated[
-        str | None, Help("percentages of labels seen (default: 10,30,50,70)")
+        str | None, Help("labels seen: percentages or fractions (default: 10,30,50,70)")
     ] = None,
     protocol: Annotated[
         Literal["lines", "clean"] | None,

@@ -35,7 +35,9 @@ def reproduce(
     *,
     datasets: Annotated[str | None, Help("datasets, such as cora,hepth (default: all)")] = None,
     methods: Annotated[str | None, Help("methods, such as vhe,tfidf (default: all)")] = None,
-    ratio: Annotated[str | None, Help("percentages, such as 15,55,95 (default: all)")] = None,
+    ratio: Annotated[
+        str | None, Help("percentages or fractions, such as 15,55 (default: all)")
+    ] = None,
     protocol: Annotated[
         Literal["lines", "clean"] | None, Help("lines (as in the paper) or clean (default: both)")
     ] = None,

@@ -18,7 +18,7 @@ def read_vectors(path: str | PathLike[str]) -> Any:
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise VHEError(f"{path}: no such file of vectors") from None
+        raise VHEError(f"{path}: no such file of vectors; check the path") from None
     except (OSError, ValueError, EOFError) as error:
         raise VHEError(
             f"{path}: not an array of numbers as numpy.save writes it ({error})"

@@ -19,7 +19,7 @@ from vhe.runtime.checks import is_integer
 logger = logging.getLogger(__name__)
 
 RETAINED = 256 << 20  # bytes of free memory that the process does not return
-MOST_THREADS = 1024  # OpenMP ends the process when it cannot start as many as it is told to
+MOST_THREADS = 1024  # OpenMP ends the process when it cannot start as many as requested
 
 
 @lru_cache

@@ -326,7 +326,9 @@ def _checked_manifest(folder: Path, kind: str) -> dict[str, Entry]:
         raise VHEError(f"{folder}: no such {kind} folder")
     manifest = _read_manifest(folder)
     if manifest is None:
-        raise VHEError(f"{folder}: not a {kind} folder: it has no {MANIFEST}")
+        raise VHEError(
+            f"{folder}: not a {kind} folder: it has no {MANIFEST}; choose another folder"
+        )
     if manifest["format"] < FORMAT:
         raise VHEError(
             f"{folder}: written by the first edition of vhe (format {manifest['format']}); "
