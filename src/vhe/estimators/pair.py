@@ -23,8 +23,9 @@ from vhe.pair.embedding import embedding_of, global_embedding
 from vhe.pair.model import PairVAE
 from vhe.pair.training import PairTrainer, train
 from vhe.predict.explain import Side, make_side
+from vhe.predict.new_texts import InductiveMethod, standard_deviation
 from vhe.predict.pair_features import Rows
-from vhe.predict.predictor import InductiveMethod, TextReading, density, standard_deviation
+from vhe.predict.predictor import TextReading, density
 from vhe.runtime import process_group
 from vhe.runtime.checks import is_integer
 from vhe.runtime.loop import TrainingState
@@ -168,11 +169,23 @@ class PairVHE(Estimator):
         return_std: bool = False,
         contexts: int | Literal["all"] | None = None,
     ) -> Any:
-        """The embedding of one vertex, (d,), of several or of all, (k, d); with ``return_std`` also
-        its standard deviation, of the same shape.
+        """Return the embedding of one vertex, of several or of all.
 
-        ``contexts`` averages the local embeddings over that number of other vertices, "all" over
-        all of them; None returns the embedding of the fit.
+        Parameters
+        ----------
+        ids : id, or list or array of ids, optional
+            default: all vertices
+        return_std : bool
+            also return the standard deviation
+        contexts : int or "all", optional
+            number of other vertices over which the local embeddings are averaged; default: the
+            embedding of the fit
+
+        Returns
+        -------
+        mean : (d,) for one id, otherwise (k, d)
+        std : of the same shape
+            only with ``return_std``
         """
         if contexts is None:
             return super().embed(ids, return_std=return_std)

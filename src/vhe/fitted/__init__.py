@@ -1,6 +1,6 @@
-"""Fitted models: what is saved, loaded, asked and extended. Nothing here trains, nor imports torch.
+"""Fitted models: saving, loading, queries and new vertices, without training and without torch.
 
-`vhe.estimators` adds training. A command that only asks a saved graph model opens it with
+`vhe.estimators` adds training. A command that only queries a saved graph model opens it with
 `open_model`, which takes a fraction of a second.
 """
 

@@ -1,4 +1,4 @@
-"""What fitted models of both kinds have in common: new vertices, saving, loading."""
+"""The common base of both kinds of fitted models: new vertices, saving, loading."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from vhe.data.text import Corpus
 from vhe.errors import VHEError
 from vhe.predict.arguments import Pairs, Vertices, columns, new_vertices
 from vhe.predict.link_posterior import LinkPosterior
+from vhe.predict.new_texts import InductiveMethod, InductivePredictor
 from vhe.predict.pair_features import (
     GROUPS,
     LINK_STRENGTHS,
@@ -29,7 +30,7 @@ from vhe.predict.pair_features import (
     neighbour_weights,
     vertex_rows,
 )
-from vhe.predict.predictor import InductiveMethod, Predictor, TextReading
+from vhe.predict.predictor import TextReading
 from vhe.predict.scan import DAMAGED, Tables, candidates
 from vhe.runtime.arrays import unit_rows
 from vhe.runtime.messages import shown
@@ -43,13 +44,13 @@ if TYPE_CHECKING:
 
 TRANSFORM = "vector_codes."  # arrays of the transformation of vectors in a model folder
 
-FEW = 8  # the rows of fewer than one in so many vertices are built for one question
+FEW = 8  # features are built for single vertices if these are fewer than 1 in 8 of all
 
 Arrays = dict[str, NDArray[Any]]
 Model = TypeVar("Model", bound="FittedModel")
 
 
-class FittedModel(Predictor):
+class FittedModel(InductivePredictor):
     """A fitted model of either kind."""
 
     model_name: ClassVar[str]
@@ -57,13 +58,14 @@ class FittedModel(Predictor):
     seed_: int
     _idf: Rows  # (V,)
     _structure: tuple[Rows, Rows]  # factors of the adjacency matrix and their signs
-    _scales: dict[
-        str, Rows
-    ]  # embeddings at other link strengths, where the link posterior uses them
+    _scales: dict[str, Rows]  # embeddings at other link strengths that the link posterior uses
 
     def __dir__(self) -> list[str]:
-        """As of any object: scikit-learn's form evaluates every attribute, also those computed on
-        first use, such as an encoder that must be loaded."""
+        """List the attributes without evaluating them.
+
+        The method of scikit-learn evaluates every attribute, also those that are computed on first
+        use, such as an encoder that must be loaded.
+        """
         return list(object.__dir__(self))
 
     # --- new vertices
@@ -75,7 +77,7 @@ class FittedModel(Predictor):
 
     @property
     def has_encoder(self) -> bool:
-        """Whether an encoder reads texts, so that words outside of the vocabulary count, too."""
+        """Whether the model has a text encoder, which also reads words outside the vocabulary."""
         return self._vector_source is not None and self._vector_source.identity is not None
 
     def add_vertices(
@@ -87,7 +89,7 @@ class FittedModel(Predictor):
         method: InductiveMethod | None = None,
         vectors: Any | None = None,
     ) -> Self:
-        """Add vertices that were not part of the fit; everything learned stays as it is.
+        """Add vertices that were not part of the fit, without retraining.
 
         Parameters
         ----------
@@ -156,6 +158,10 @@ class FittedModel(Predictor):
         """Add links between vertices of the network; embeddings stay as they are until a new fit.
 
         The links are not suggested any more, and count as links in the link posterior.
+
+        Parameters
+        ----------
+        edges : list or array of pairs of ids, or table with the columns source and target
         """
         self._check_fitted()
         network = self.network_
@@ -169,7 +175,12 @@ class FittedModel(Predictor):
         return self
 
     def remove_vertices(self, ids: Iterable[Hashable]) -> Self:
-        """Remove vertices with their links; the others stay as they are, in their order."""
+        """Remove vertices and their links, without retraining.
+
+        Parameters
+        ----------
+        ids : iterable of ids
+        """
         self._check_fitted()
         network = self.network_
         kept = np.setdiff1d(np.arange(len(network)), network.indices(ids))
@@ -186,7 +197,7 @@ class FittedModel(Predictor):
 
     @cached_property
     def _rows(self) -> VertexRows:
-        """All vertices, as the link posterior reads them."""
+        """The features of all vertices for the link posterior."""
         scales = {"embedding": self.embedding_} | self._scales
         _check_values(self._corpus, scales.values())
         words, links = tfidf_rows(self._corpus, self._idf), self.network_.links
@@ -300,7 +311,10 @@ class FittedModel(Predictor):
     # --- saving and loading
 
     def save(self, folder: str | Path) -> None:
-        """Write the model folder, whole or not at all."""
+        """Write the model to a folder; see `load`.
+
+        A model that is already there is replaced in one step.
+        """
         self._check_fitted()
         arrays, numbers = self._state()
         saved = SavedModel(

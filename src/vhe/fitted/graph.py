@@ -19,11 +19,12 @@ from vhe.fitted.base import TRANSFORM, Arrays, FittedModel, checked, cosine
 from vhe.graph import attribution, inductive
 from vhe.graph.model import GraphModel, TextNeighbours
 from vhe.predict.explain import Side, make_side
+from vhe.predict.new_texts import InductiveMethod
 from vhe.predict.pair_features import (
     LINK_STRENGTHS,
     Rows,
 )
-from vhe.predict.predictor import InductiveMethod, TextReading
+from vhe.predict.predictor import TextReading
 from vhe.runtime.progress import Progress
 from vhe.storage.model_folder import read_model
 from vhe.text.encoders import TextEncoder
@@ -150,7 +151,7 @@ class FittedGraph(FittedModel):
     def _occluded(
         self, texts: tuple[str, str], ends: tuple[attribution.CodeParts, attribution.CodeParts]
     ) -> tuple[Effects, Effects]:
-        """What the words of two texts add to the part of the encoder; None without the encoder."""
+        """Effects of the words of two texts on the encoder's part; None without the encoder."""
         source, d = self._vector_source, self._graph.words.shape[1]
         assert source is not None
 

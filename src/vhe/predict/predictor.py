@@ -1,11 +1,11 @@
-"""What any fitted model can be asked: embeddings, probabilities, missing links, explanations."""
+"""The queries of a fitted model: embeddings, probabilities, missing links, explanations."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from vhe.data.network import TextNetwork
 from vhe.data.text import Corpus
 from vhe.errors import VHEError
-from vhe.predict.arguments import Pairs, checked_k, columns, text_list
+from vhe.predict.arguments import Pairs, checked_k, columns
 from vhe.predict.calibration import ReliabilityCurve, sigmoid
 from vhe.predict.candidates import DUPLICATE, likely_links, text_cosines
 from vhe.predict.explain import Explanation, Side
 from vhe.predict.link_posterior import LinkPosterior, at_density
 from vhe.predict.pair_features import KNEE, VertexRows
-from vhe.predict.scan import DAMAGED
 from vhe.predict.suggest import EXACT_UP_TO, nearest, partners
-from vhe.runtime.checks import is_integer
 from vhe.text.vertex_vectors import VectorSource
 
 if TYPE_CHECKING:
@@ -34,8 +32,6 @@ __all__ = ["Suggestion"]
 SNIPPET = 80  # characters of a text that a suggestion shows
 MOST_CANDIDATES = 4_000_000  # pairs that are compared for the best links of the whole network
 LEAST_PARTNERS = 10  # of each vertex among them
-
-InductiveMethod = Literal["fast", "paper"]
 
 
 @dataclass(frozen=True)
@@ -62,22 +58,10 @@ class TextReading:
     tokens: NDArray[np.int32]
 
 
-class Inductive(Protocol):
-    """Embeddings of k new texts."""
-
-    @property
-    def mean(self) -> NDArray[np.float32]:
-        """(k, d)"""
-
-    @property
-    def variance(self) -> NDArray[np.float32]:
-        """(k,) or (k, d)"""
-
-
 class Predictor:
-    """The questions that can be asked of a fitted model; nothing here changes it.
+    """The queries of a fitted model; none of them changes it.
 
-    A subclass sets the attributes below and defines `_embed_new` and `_attribute`.
+    A subclass sets the attributes below and defines `_attribute`.
     """
 
     verbose: bool
@@ -94,33 +78,15 @@ class Predictor:
     @property
     @abstractmethod
     def _rows(self) -> VertexRows:
-        """All vertices, as the link posterior reads them."""
+        """The features of all vertices for the link posterior."""
 
     @abstractmethod
     def _rows_of(self, vertices: NDArray[np.int64]) -> VertexRows:
-        """Some vertices (distinct, ascending), as the link posterior reads them."""
+        """The features of some vertices (distinct, ascending) for the link posterior."""
 
     @abstractmethod
     def _candidates(self, vertex: int, k: int) -> NDArray[np.int64]:
         """Vertices that may be among the ``k`` likeliest new partners of a vertex, ascending."""
-
-    @abstractmethod
-    def _new_rows(
-        self, texts: Corpus, links: NDArray[np.int64], scales: dict[str, NDArray[np.float32]]
-    ) -> VertexRows:
-        """The same of new texts; ``links`` as in `_embed_new`."""
-
-    @abstractmethod
-    def _new_scales(
-        self, texts: Corpus, links: NDArray[np.int64], mean: NDArray[np.float32]
-    ) -> dict[str, NDArray[np.float32]]:
-        """Embeddings of new texts at each scale that the link posterior uses."""
-
-    @abstractmethod
-    def _embed_new(
-        self, texts: Corpus, links: NDArray[np.int64], method: InductiveMethod | None
-    ) -> Inductive:
-        """Embed new texts; ``links`` (m, 2) number them after the vertices of the network."""
 
     @abstractmethod
     def _attribute(
@@ -144,15 +110,20 @@ class Predictor:
     def embed(
         self, ids: Hashable | Iterable[Hashable] | None = None, *, return_std: bool = False
     ) -> Any:
-        """A copy of the embedding of one vertex, (d,), of several or of all, (k, d).
-
-        With ``return_std`` also of its standard deviation: one number per vertex where it is the
-        same in every dimension, otherwise d.
+        """Return a copy of the embedding of one vertex, of several or of all.
 
         Parameters
         ----------
-        ids
-            one id, or a list or array of ids; default: all vertices
+        ids : id, or list or array of ids, optional
+            default: all vertices
+        return_std : bool
+            also return the standard deviation
+
+        Returns
+        -------
+        mean : (d,) for one id, otherwise (k, d)
+        std : (d,) or (k, d), or (1,) or (k, 1) where it is the same in every dimension
+            only with ``return_std``
         """
         self._check_fitted()
         rows = self._vertices(ids)
@@ -165,13 +136,24 @@ class Predictor:
             return np.arange(len(self.network_))
         single = isinstance(ids, str | bytes) or not isinstance(ids, Iterable)
         if not single and isinstance(ids, Hashable):
-            single = ids in set(self.network_.ids)  # a tuple may be an id
+            single = ids in self.network_  # a tuple may be an id
         return self.network_.index(ids) if single else self.network_.indices(list(ids))
 
     def nearest(self, vector_or_id: Any, k: int = 10) -> list[tuple[Hashable, float]]:
-        """The vertices of the largest cosine with a vector (d,), or with another vertex.
+        """Return the vertices with the largest cosine to a vector or to another vertex.
 
         Linked vertices are included, the vertex itself is not.
+
+        Parameters
+        ----------
+        vector_or_id : (d,) array, or id
+        k : int
+            number of vertices
+
+        Returns
+        -------
+        list of (id, cosine)
+            the largest cosine first
         """
         self._check_fitted()
         k, network = checked_k(k), self.network_
@@ -190,7 +172,16 @@ class Predictor:
     # --- scores and probabilities
 
     def score(self, pairs: Pairs) -> NDArray[np.float64]:
-        """The score of each pair of ids, (m,): the log odds of a link in a balanced sample."""
+        """Return the score of each pair: the log odds of a link in a balanced sample.
+
+        Parameters
+        ----------
+        pairs : list or array of pairs of ids, or table with the columns source and target
+
+        Returns
+        -------
+        (m,) array
+        """
         return self.score_indices(*self._ends(pairs))
 
     def score_indices(self, sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
@@ -208,38 +199,26 @@ class Predictor:
         rows = self._rows
         return self._link_posterior.log_odds_matrix(rows.take(sources), rows.take(targets))
 
-    def score_texts(
-        self, texts: Iterable[str], edges: Iterable[tuple[int, Hashable]] | None = None
-    ) -> NDArray[np.float64]:
-        """The scores of texts that are not vertices with all vertices: (k, n).
-
-        ``edges`` as in `embed_texts`.
-        """
-        texts = text_list(texts)
-        corpus, links = self._encode(texts), self._text_links(texts, edges)
-        return self._link_posterior.log_odds_matrix(self._text_rows(corpus, links), self._rows)
-
-    def _embed_and_score(
-        self, text: str
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float64]]:
-        """`embed_texts` and `score_texts` of one text in one pass: (d,), (d,) and (n,)."""
-        corpus, links = self._encode([text]), self._text_links([text], None)
-        found = self._finite_embedding(corpus, links)
-        rows = self._new_rows(corpus, links, self._new_scales(corpus, links, found.mean))
-        scores = self._link_posterior.log_odds_matrix(rows, self._rows)
-        return found.mean[0], standard_deviation(found)[0], scores[0]
-
     def predict_proba(self, pairs: Pairs, *, balanced: bool = True) -> NDArray[np.float64]:
-        """The probability of a link for each pair of ids: (m,).
+        """Return the probability of a link for each pair, calibrated on held-out links.
 
-        It is calibrated on held-out links for a balanced sample of links and non-links; with
-        ``balanced=False`` for pairs drawn from all pairs of the network, of which few are links.
+        Parameters
+        ----------
+        pairs : list or array of pairs of ids, or table with the columns source and target
+        balanced : bool
+            the probability in a balanced sample of links and non-links; False: among all pairs of
+            the network, of which few are links
+
+        Returns
+        -------
+        (m,) array
         """
         return self.probability_indices(*self._ends(pairs), balanced=balanced)
 
     def probability_indices(
         self, sources: NDArray[np.int64], targets: NDArray[np.int64], *, balanced: bool = True
     ) -> NDArray[np.float64]:
+        """Return `predict_proba` of pairs of vertex numbers: (m,)."""
         return self.probability(self.score_indices(sources, targets), balanced=balanced)
 
     def probability(
@@ -262,10 +241,19 @@ class Predictor:
     # --- missing links
 
     def suggest_links(self, vertex_id: Hashable, k: int = 10) -> list[Suggestion]:
-        """The likeliest links that a vertex does not have, the likeliest first.
+        """Return the likeliest missing links of a vertex.
 
-        Their probability is that of a pair drawn from all pairs of the network
-        (`predict_proba` with ``balanced=False``).
+        Parameters
+        ----------
+        vertex_id : hashable
+        k : int
+            number of links
+
+        Returns
+        -------
+        list of Suggestion
+            The likeliest first. The probability is that among all pairs of the network
+            (`predict_proba` with ``balanced=False``).
         """
         self._check_fitted()
         k, network = checked_k(k), self.network_
@@ -288,16 +276,23 @@ class Predictor:
         ]
 
     def suggest_all(self, k: int = 100, *, duplicates: bool = True) -> pandas.DataFrame:
-        """The ``k`` likeliest missing links of the whole network, each pair once.
+        """Return the likeliest missing links of the whole network, each pair once.
 
-        Columns: source, target, probability (as in `suggest_links`), duplicate (whether both texts
-        are nearly the same), and source_text and target_text, the beginnings of both. In large
-        networks an approximate index is searched, which may miss a few of the likeliest.
+        In large networks an approximate index is searched, which may miss a few of the likeliest.
 
         Parameters
         ----------
-        duplicates
+        k : int
+            number of links
+        duplicates : bool
             False leaves out pairs of nearly the same texts
+
+        Returns
+        -------
+        DataFrame
+            with the columns source, target, probability (as in `suggest_links`), duplicate
+            (whether both texts are nearly the same), and source_text and target_text, the
+            beginnings of both; the likeliest first
         """
         import pandas
 
@@ -322,10 +317,19 @@ class Predictor:
         )
 
     def suggest_each(self, k: int = 10) -> pandas.DataFrame:
-        """The ``k`` likeliest missing links of every vertex, as in `suggest_links`.
+        """Return the likeliest missing links of every vertex, as in `suggest_links`.
 
-        Columns: source, target, probability, and text, the beginning of the target's. In large
-        networks an approximate index is searched, which may miss a few of the likeliest.
+        In large networks an approximate index is searched, which may miss a few of the likeliest.
+
+        Parameters
+        ----------
+        k : int
+            number of links per vertex
+
+        Returns
+        -------
+        DataFrame
+            with the columns source, target, probability, and text, the beginning of the target's
         """
         import pandas
 
@@ -346,7 +350,16 @@ class Predictor:
     # --- explanations
 
     def explain(self, a: Hashable, b: Hashable) -> Explanation:
-        """The words of both texts that raise the score of a pair, and the structure's share."""
+        """Explain the score of a pair of vertices by the words of both texts and by the links.
+
+        Parameters
+        ----------
+        a, b : ids
+
+        Returns
+        -------
+        Explanation
+        """
         self._check_fitted()
         network, corpus = self.network_, self._corpus
         ends = network.index(a), network.index(b)
@@ -360,14 +373,6 @@ class Predictor:
         rows = self._rows_of(vertices)
         rows_a, rows_b = rows.take(number[:1]), rows.take(number[1:])
         return self._explain(first, second, rows_a, rows_b)
-
-    def explain_texts(self, a: str, b: str) -> Explanation:
-        """The same for two texts that are not vertices."""
-        corpus = self._encode(text_list([a, b]))
-        tokens = np.split(corpus.tokens, corpus.offsets[1:2])
-        rows = self._text_rows(corpus, np.zeros((0, 2), dtype=np.int64))
-        readings = TextReading(None, a, tokens[0]), TextReading(None, b, tokens[1])
-        return self._explain(*readings, rows.take(np.array([0])), rows.take(np.array([1])))
 
     def _explain(
         self, a: TextReading, b: TextReading, rows_a: VertexRows, rows_b: VertexRows
@@ -385,64 +390,6 @@ class Predictor:
         score = np.array([offset + sum(parts.values())])
         balanced, sparse = (float(self.probability(score, balanced=b)[0]) for b in (True, False))
         return Explanation(source, target, balanced, sparse, float(score[0]), parts)
-
-    # --- new texts
-
-    def embed_texts(
-        self,
-        texts: Iterable[str],
-        edges: Iterable[tuple[int, Hashable]] | None = None,
-        *,
-        method: InductiveMethod | None = None,
-        vectors: Any | None = None,
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The embedding of texts that are not vertices, (k, d), and its standard deviation.
-
-        Parameters
-        ----------
-        edges
-            known links, as (position in ``texts``, id of a vertex)
-        method
-            as in `add_vertices`
-        vectors
-            (k, columns) for a model that was fitted on given vectors
-        """
-        texts = text_list(texts)
-        corpus, links = self._encode(texts, vectors), self._text_links(texts, edges)
-        found = self._finite_embedding(corpus, links, method)
-        return found.mean, standard_deviation(found)
-
-    def _finite_embedding(
-        self, texts: Corpus, links: NDArray[np.int64], method: InductiveMethod | None = None
-    ) -> Inductive:
-        """As `_embed_new`; what a damaged model folder makes of a text may be too large."""
-        found = self._embed_new(texts, links, method)
-        if not (np.isfinite(found.mean).all() and np.isfinite(standard_deviation(found)).all()):
-            raise VHEError(DAMAGED)
-        return found
-
-    def _text_rows(self, texts: Corpus, links: NDArray[np.int64]) -> VertexRows:
-        mean = self._finite_embedding(texts, links).mean
-        return self._new_rows(texts, links, self._new_scales(texts, links, mean))
-
-    def _text_links(
-        self, texts: Sequence[str], edges: Iterable[tuple[int, Hashable]] | None
-    ) -> NDArray[np.int64]:
-        """Links of texts, numbered after the vertices, with vertices: (m, 2)."""
-        numbers, vertices = columns(() if edges is None else edges)
-        allowed = range(len(texts))
-        for text in numbers:
-            if not is_integer(text) or text not in allowed:
-                raise VHEError(f"an edge names text {text!r}, but there are {len(texts)} texts")
-        new = np.array(numbers, dtype=np.int64) + len(self.network_)
-        return np.column_stack([new, self.network_.indices(vertices)])
-
-    def _encode(self, texts: Sequence[str], vectors: Any | None = None) -> Corpus:
-        """New texts as tokens of the model's vocabulary."""
-        self._check_fitted()
-        if vectors is not None and self._vector_source is None:
-            raise VHEError("the model was fitted without vectors; omit them")
-        return Corpus.encode(texts, self.vocabulary_, max_words=self._config.max_words)
 
     # --- to other libraries
 
@@ -487,12 +434,6 @@ def density(network: TextNetwork) -> float:
     """The share of all pairs that are linked, inside (0, 1)."""
     n = len(network)
     return float(np.clip(2 * len(network.links) / max(n * (n - 1), 1), 1e-9, 1 - 1e-6))
-
-
-def standard_deviation(found: Inductive) -> NDArray[np.float32]:
-    """(k, 1) for one variance per vertex, otherwise (k, d)."""
-    std: NDArray[np.float32] = np.sqrt(found.variance)
-    return std[:, None] if std.ndim == 1 else std
 
 
 def snippet(text: str) -> str:
