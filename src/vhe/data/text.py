@@ -132,13 +132,12 @@ class Corpus:
         vocabulary: Sequence[str],
         *,
         max_words: int = 300,
-        progress: Report | None = None,
     ) -> Corpus:
         """Encode texts with a given vocabulary; words outside it are omitted."""
         lookup = {word: token for token, word in enumerate(vocabulary, start=1)}
         truncated = 0
         with _TokenFile() as packed:
-            for text in _reported(texts, progress):
+            for text in texts:
                 tokens = [lookup[word] for word in tokenize(text) if word in lookup]
                 truncated += len(tokens) > max_words
                 packed.append(tokens[:max_words])

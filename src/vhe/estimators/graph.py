@@ -17,7 +17,7 @@ from vhe.data.text import PADDING
 from vhe.errors import VHEError
 from vhe.estimators.base import Estimator, MaskedScales, Preparation
 from vhe.fitted import FittedGraph
-from vhe.graph.blocks import WHOLE_GRAPH, Blocks
+from vhe.graph.blocks import Blocks
 from vhe.graph.isolated import (
     isolated_couplings,
     isolated_posterior,
@@ -27,7 +27,7 @@ from vhe.graph.isolated import (
 from vhe.graph.memory import Size, columns_within
 from vhe.graph.model import GraphModel, effective_lengths
 from vhe.graph.neighbours import text_neighbours
-from vhe.graph.prior import GraphPrior, mean_log_length
+from vhe.graph.prior import WHOLE_GRAPH, GraphPrior, mean_log_length
 from vhe.graph.selection import EncoderChoice, choose_encoder_weight, choose_weights
 from vhe.graph.training import GraphTrainer
 from vhe.predict.pair_features import LINK_STRENGTHS, Rows
@@ -190,7 +190,7 @@ class VHE(FittedGraph, Estimator):
             state = loop.run()
         self._words = trainer.words.detach()
         del trainer, loop, prior
-        if len(corpus) > WHOLE_GRAPH:  # what the link posterior reads; smaller ones are masked
+        if len(corpus) > WHOLE_GRAPH:  # tables for the link posterior; otherwise `means` solves
             self._blocks.use(self._words)
             for name in self._scale_names(self._feature_names()):
                 self._blocks.table(name, partial(self._prior_of, prepared, name))
@@ -214,7 +214,7 @@ class VHE(FittedGraph, Estimator):
     ) -> torch.Tensor:
         """Choose the share of the vectors and set up the codes; return the word vectors to train.
 
-        Of two parts, one that has no share is left out.
+        Words or vectors with a share of 0 are left out.
         """
         corpus, device = prepared.corpus, prepared.device
         self._codes, self._lengths = TextCodes(corpus, device), corpus.lengths
@@ -299,14 +299,11 @@ class VHE(FittedGraph, Estimator):
         """The embedding and the scales among some features."""
         return ["embedding", *(name for name in LINK_STRENGTHS if name in names)]
 
-    def _priors(self, prepared: Preparation, names: Iterable[str]) -> dict[str, GraphPrior]:
-        return {name: self._prior_of(prepared, name) for name in self._scale_names(names)}
-
     def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
         """Embeddings of some vertices without some of the links, at each named scale."""
         links = prepared.network.links
         codes = self._blocks.use(self._words)
-        priors = self._priors(prepared, names)
+        priors = {name: self._prior_of(prepared, name) for name in self._scale_names(names)}
 
         def scales(hidden: NDArray[np.bool_], vertices: NDArray[np.int64]) -> dict[str, Rows]:
             numbers, found = np.flatnonzero(hidden), {}
@@ -380,7 +377,7 @@ class VHE(FittedGraph, Estimator):
 
 
 def encoder_sentence(choice: dict[str, Any]) -> str:
-    """The share of the encoder, and what it is worth on validation links, in words."""
+    """A sentence on the share of the encoder, and on the validation AUC with and without it."""
     name = "encoder weight" if choice["source"] == "encoder" else "weight of the vectors"
     auc, without = choice["validation_auc"], choice["validation_auc_without"]
     if auc is None or without is None:

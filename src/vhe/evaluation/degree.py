@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from vhe.data.splits import LinkTest
     from vhe.predict.scoring import Method
 
+GROUPS = 4
+
 
 @dataclass(frozen=True)
 class DegreeGroup:
@@ -31,16 +33,16 @@ class DegreeGroup:
     auc: float | None
 
 
-def auc_by_degree(method: Method, test: LinkTest, groups: int = 4) -> list[DegreeGroup]:
+def auc_by_degree(method: Method, test: LinkTest) -> list[DegreeGroup]:
     """AUC by quantiles of the vertices' degrees (section 4.2 of the paper, "When does VHE work").
 
     The groups are quantiles of the degrees of all linked vertices, the same for every split of a
     network; an edge counts once per end. Vertices of equal degree are in the same group, so there
-    can be fewer groups than requested.
+    can be fewer than `GROUPS` groups.
     """
     degrees = test.network.degrees
     linked = degrees[degrees > 0]
-    upper = np.unique(np.quantile(linked, np.arange(1, groups + 1) / groups, method="lower"))
+    upper = np.unique(np.quantile(linked, np.arange(1, GROUPS + 1) / GROUPS, method="lower"))
     # (m, 2); a vertex without links can only have loops
     group = np.searchsorted(upper, degrees[test.pairs])
     points = np.broadcast_to(edge_points(method, test)[:, None], group.shape)

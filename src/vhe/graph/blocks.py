@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vhe.graph.posterior import ITERATIONS
-from vhe.graph.prior import GraphPrior
+from vhe.graph.prior import WHOLE_GRAPH, GraphPrior
 from vhe.runtime.arrays import distinct
 from vhe.runtime.progress import Progress
 from vhe.runtime.tables import take_rows
 from vhe.text.codes import TextCodes
 
-WHOLE_GRAPH = 10_000
 REGION = 8192  # vertices around the ends of masked links that are solved for
 
 Rows = NDArray[np.float32]

@@ -7,8 +7,8 @@ The paper's prior p1 couples the codes of one linked pair. Coupling all linked p
 with the text codes m (`vhe.text.codes`). The posterior of z given m is Gaussian (`posterior.py`).
 For two linked vertices with Λ = 1 it has the correlation s / (1 + s): the paper's pair with that λ.
 
-Two kinds of pairs are coupled: the links, and the nearest texts (`neighbours.py`), which stand for
-the paper's mixture over unknown edges, in expectation.
+Two kinds of pairs are coupled: the links, and the nearest texts (`neighbours.py`), which replace
+the paper's mixture over unknown edges by its expectation.
 
     link:            s_ij = link_strength · v_ij · [(1 + d_i)(1 + d_j)]^-¼,   d the degrees,
                                                               v the weights of links, 1 on average
@@ -35,7 +35,8 @@ from vhe.runtime.arrays import distinct
 from vhe.runtime.sparse import csr_tensor, multiply
 from vhe.runtime.tables import take_rows
 
-LARGEST_WEIGHT = 1e4  # beyond it, float32 loses the text beside the links
+LARGEST_WEIGHT = 1e4  # of a coupling; float32 cannot resolve Λ beside larger ones
+WHOLE_GRAPH = 10_000  # vertices up to which posteriors are solved for all of them; beyond, a region
 
 Links = NDArray[np.int64]  # (m, 2)
 
@@ -79,8 +80,8 @@ class GraphPrior:
 
         Row i of the symmetric matrix has the pairs (j, i), j < i, then the pairs (i, j), i < j,
         each sorted by j. With the pairs sorted, both are in place after one stable sort by j.
-        Arrays as long as the pairs have 4 bytes per entry and are deleted when they are not needed
-        any more: they decide how much memory a fit needs.
+        Arrays with one entry per pair use 4 bytes per entry and are deleted as soon as possible,
+        because they determine the peak memory of a fit.
         """
         n = len(self.precision)
         key = pairs.min(axis=1) * n + pairs.max(axis=1)
@@ -162,9 +163,9 @@ class GraphPrior:
     ) -> tuple[Posterior, Tensor]:
         """The posterior of a region (k,), sorted, given all codes outside of it.
 
-        ``outside`` (n, d) holds the codes of all vertices; those that are coupled with the region
-        are read. Returns A restricted to the region, and
-        what the vertices outside add to the right-hand side Λ m: (k, d).
+        ``outside`` (n, d) holds the codes of all vertices, of which only those coupled with the
+        region are read. Returns the posterior with A restricted to the region, and what the
+        vertices outside add to the right-hand side Λ m: (k, d).
         """
         k, entries = len(region), self._entries(region)
         weights = self.weights[entries]

@@ -1,10 +1,11 @@
 """Choice of the encoder weight and of the coupling strengths on validation links.
 
-The candidates are compared by closed-form posteriors of the initial word vectors, which have seen
-no link. Where validation links are few, further folds of the training links are held out in turn.
-The score is the mean negative logarithm of the share of vertices that rank above a partner, which
-weighs first ranks as MRR does and the others as AUC does. A candidate replaces the default only if
-it is better by more than a standard error: a choice on few links stays at the default.
+The candidates are compared by closed-form posteriors of the initial word vectors, which do not
+depend on links. Where there are few validation links, further folds of the training links are held
+out in turn. The score is the mean of -log(share of vertices that rank above the partner + 0.3): it
+emphasises the first ranks, as MRR does, and still counts the others, as AUC does. A candidate
+replaces the default only if it is better by more than one standard error, so that the default stays
+where there are few links.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch import Tensor
 from vhe.data.sampling import random_stream
 from vhe.graph.model import TextNeighbours
 from vhe.graph.posterior import TRAINING_ITERATIONS
-from vhe.graph.prior import GraphPrior, Links
+from vhe.graph.prior import WHOLE_GRAPH, GraphPrior, Links
 from vhe.graph.validation import win_rates
 from vhe.runtime.tables import take_rows
 
@@ -31,8 +32,7 @@ TEXT_KNN_WEIGHTS = (2.0, 0.0, 1.0, 4.0)
 ENCODER_WEIGHTS = (0.4, 0.0, 0.2, 0.6, 1.0)
 ENOUGH_LINKS = 256  # held-out links beyond which no further fold is used
 MOST_FOLDS = 6
-WHOLE_GRAPH = 10_000  # vertices; in a larger graph, a region of at least `REGION` is solved for
-REGION = 16_384
+REGION = 16_384  # vertices around the held-out links of a large graph that are solved for
 BEST_SHARE = 0.3  # added to the share of vertices above a partner, so that no rank dominates
 
 # weights (m,) of some links (m, 2), 1 on average; None if links have none
@@ -177,10 +177,6 @@ def _fold(
     In a large graph the posterior of a region around the held-out links is solved for, given the
     text codes outside of it.
     """
-    vertices, rows = np.unique(held_out, return_inverse=True)
-
-    def rates(means: Tensor) -> NDArray[np.float64]:
-        return win_rates(means.cpu().numpy(), rows.reshape(-1, 2))
 
     def prior(strength: float, weight: float) -> GraphPrior:
         return GraphPrior(
@@ -199,6 +195,7 @@ def _fold(
 
     if len(table) <= WHOLE_GRAPH:
         return of_the_graph
+    vertices, rows = np.unique(held_out, return_inverse=True)
     unit = prior(1.0, 1.0)
     region = unit.neighbourhood(vertices, REGION)
     own = torch.from_numpy(take_rows(table, region)).to(device)
@@ -210,7 +207,8 @@ def _fold(
             region, table
         )
         right = posterior.precision * own + inflow
-        return rates(posterior.solve(right, TRAINING_ITERATIONS)[chosen])
+        means = posterior.solve(right, TRAINING_ITERATIONS)[chosen]
+        return win_rates(means.cpu().numpy(), rows.reshape(-1, 2))
 
     return of_a_region
 

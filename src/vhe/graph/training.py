@@ -1,13 +1,14 @@
 """Fine-tuning of the word vectors through the posterior.
 
 A step masks some links, solves for the posterior of the codes without them, and minimises the
-contrastive loss of the masked links: a link is never read from while it is predicted. Only the
-word vectors and the scale of the cosine are learned.
+contrastive loss of the masked links: no link contributes to the codes from which it is predicted.
+Only the word vectors and the scale of the cosine are learned.
 
-Up to `WHOLE_GRAPH` vertices a step solves for all codes. Beyond, it solves for the ends of its
-links and their strongest neighbours, and takes all other codes from the posterior at the start: the
-cost of a step does not grow with the network. Those codes have read the masked links, which reach
-the predicted ends only through the boundary of the region, by less than 1 % of their full effect.
+Up to `WHOLE_GRAPH` vertices a step solves for all codes. In a larger network it solves for the ends
+of its links and their strongest neighbours only, with all other codes fixed at the posterior before
+training, so that the cost of a step does not grow with the network. These fixed codes were computed
+with the masked links, which therefore reach the predicted ends through the boundary of the region:
+by less than 1 % of their full effect.
 """
 
 from __future__ import annotations
@@ -21,13 +22,12 @@ from vhe.config import VHEConfig
 from vhe.data.sampling import LinkBatches
 from vhe.graph.contrastive import contrastive_loss
 from vhe.graph.posterior import COLUMNS, TRAINING_ITERATIONS
-from vhe.graph.prior import GraphPrior
+from vhe.graph.prior import WHOLE_GRAPH, GraphPrior
 from vhe.graph.validation import ranking_auc
 from vhe.runtime.adam import Adam
 from vhe.runtime.loop import load_optimisers, optimiser_tensors
 from vhe.text.codes import TextCodes
 
-WHOLE_GRAPH = 10_000  # vertices up to which each step solves for all of them
 START_ITERATIONS = 6  # for the codes outside of a region: relative error of about 1e-3
 HALO = 1024  # strongest neighbours that are solved for in a larger graph
 INITIAL_SCALE = 10.0  # of the cosine

@@ -11,6 +11,7 @@ import numpy as np
 
 from vhe.errors import VHEError
 
+BINS = 10  # of a reliability curve
 NEWTON_STEPS = 50  # a few suffice; the limit ends a fit that rounding errors keep from converging
 
 
@@ -89,23 +90,20 @@ def brier(
 def reliability_curve(
     probabilities: np.ndarray,
     labels: np.ndarray,
-    bins: int = 10,
     weights: np.ndarray | None = None,
 ) -> ReliabilityCurve:
-    """Mean probability, share of links and size of each of ``bins`` equally wide bins."""
+    """Mean probability, share of links and size of each of `BINS` equally wide bins."""
     probabilities, labels = _probabilities(probabilities, labels)
-    if bins < 1:
-        raise VHEError(f"bins is {bins}, but must be at least 1")
-    return _binned(probabilities, labels, weights, bins)
+    return _binned(probabilities, labels, weights)
 
 
-def pooled_curve(curves: Sequence[ReliabilityCurve], bins: int = 10) -> ReliabilityCurve:
-    """The curve of the pairs of several curves, which have the same number of bins."""
+def pooled_curve(curves: Sequence[ReliabilityCurve]) -> ReliabilityCurve:
+    """The curve of the pairs of several curves."""
     probability, frequency, count = (
         np.concatenate([getattr(curve, name) for curve in curves])
         for name in ("probability", "frequency", "count")
     )
-    return _binned(probability, frequency, count, bins)
+    return _binned(probability, frequency, count)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
@@ -115,14 +113,14 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def _binned(
-    probability: np.ndarray, frequency: np.ndarray, weights: np.ndarray | None, bins: int
+    probability: np.ndarray, frequency: np.ndarray, weights: np.ndarray | None
 ) -> ReliabilityCurve:
-    bin_number = np.minimum((probability * bins).astype(np.int64), bins - 1)
-    count = np.bincount(bin_number, weights=weights, minlength=bins)
+    bin_number = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
+    count = np.bincount(bin_number, weights=weights, minlength=BINS)
     used = count > 0
     weight = 1.0 if weights is None else weights
-    predicted = np.bincount(bin_number, weights=weight * probability, minlength=bins)
-    observed = np.bincount(bin_number, weights=weight * frequency, minlength=bins)
+    predicted = np.bincount(bin_number, weights=weight * probability, minlength=BINS)
+    observed = np.bincount(bin_number, weights=weight * frequency, minlength=BINS)
     return ReliabilityCurve(
         predicted[used] / count[used], observed[used] / count[used], count[used]
     )

@@ -89,8 +89,9 @@ def find_columns(
             if meaning == "text":
                 synonyms += SYNONYMS["title"] + SYNONYMS["abstract"]
             raise VHEError(
-                f"{where}: no column for the {meaning}; pass --{meaning} COLUMN, or name it one of "
-                f"{', '.join(synonyms)} (columns found: {listed(names)})."
+                f"{where}: no column for the {meaning}; name it one of {', '.join(synonyms)}, or, "
+                f"in a command with this option, pass --{meaning} COLUMN (columns found: "
+                f"{listed(names)})."
             )
     return found
 
@@ -113,7 +114,7 @@ def _named(
 def column_notes(file: str, names: Iterable[str], found: Columns) -> list[str]:
     """Return a note on the columns that were chosen, unless they have the name of their meaning."""
     chosen = {name for columns in found.values() for name in columns}
-    said = [
+    remarks = [
         f"{meaning}: {' + '.join(name.strip() for name in columns)}"
         for meaning, columns in found.items()
         if [name.strip().lower() for name in columns] != [meaning]
@@ -121,8 +122,9 @@ def column_notes(file: str, names: Iterable[str], found: Columns) -> list[str]:
     ignored = [name for name in dict.fromkeys(names) if name not in chosen]
     if ignored:
         count = counted(len(ignored), "column")
-        said.append("ignored: " + (count if len(ignored) > 5 else ", ".join(map(_plain, ignored))))
-    return [f"{file}: {'; '.join(said)}"] if said else []
+        listing = ", ".join(map(_plain, ignored))
+        remarks.append(f"ignored: {count if len(ignored) > 5 else listing}")
+    return [f"{file}: {'; '.join(remarks)}"] if remarks else []
 
 
 def _plain(name: str) -> str:

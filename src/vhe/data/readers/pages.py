@@ -112,8 +112,8 @@ def read_pages(folder: Path, rules: Rules = DEFAULTS) -> NetworkParts:
     if other:
         ignored["other file"] = other
     if ignored:
-        said = ", ".join(counted(n, what) for what, n in sorted(ignored.items()))
-        records.notes.append(f"ignored: {said}")
+        counts = ", ".join(counted(n, what) for what, n in sorted(ignored.items()))
+        records.notes.append(f"ignored: {counts}")
     return records.parts(folder.resolve().name, edges="link", unknown_ids="to missing pages")
 
 
