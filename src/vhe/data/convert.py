@@ -32,9 +32,18 @@ def from_networkx(
 ) -> TextNetwork:
     """Make a network from a networkx graph.
 
-    `text` (None for a network without texts), `label` and `vector` name vertex attributes, and
-    `weight` an edge attribute, which is 1 where an edge has none. Other attributes of edges, such
-    as types and times, are not used; `notes` names them.
+    Other attributes of edges, such as types and times, are not used; `notes` names them.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Of any kind; its vertices are the ids.
+    text : str or None
+        Vertex attribute with the text; None for a network without texts.
+    label, vector : str, optional
+        Vertex attributes with the label and the vector.
+    weight : str, optional
+        Edge attribute with the weight, which is 1 where an edge has none.
     """
     ids = list(graph.nodes)
     attributes = [own for _, own in graph.nodes(data=True)]
@@ -101,10 +110,23 @@ def from_pandas(
 ) -> TextNetwork:
     """Make a network from a table of vertices and a table of edges with these columns.
 
-    A missing text is empty, a missing label is None, and a missing vector is zero. `text` is None
-    for a network without texts. `vector` is a column of lists or arrays, or a list of numeric
-    columns; `weight` is a column of the edges. Their other columns are not used; `notes` names
-    them.
+    Other columns of the edges are not used; `notes` names them.
+
+    Parameters
+    ----------
+    vertices, edges : DataFrame
+    id : str
+        Column of `vertices` with the ids.
+    text : str or None
+        Column with the texts, empty where missing; None for a network without texts.
+    label : str, optional
+        Column with the labels, None where missing.
+    vector : str or sequence of str, optional
+        Column of lists or arrays, or several numeric columns; zero where missing.
+    source, target : str
+        Columns of `edges` with the ids of both ends.
+    weight : str, optional
+        Column of `edges` with the weights.
     """
     ids = _column(vertices, "vertices", id, missing=False)
     texts = [""] * len(ids)

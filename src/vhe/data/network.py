@@ -251,6 +251,16 @@ class TextNetwork:
     ) -> TextNetwork:
         """Make a network from a mapping of ids to texts and pairs of ids.
 
+        Parameters
+        ----------
+        texts : mapping of id to text
+        edges : iterable of pairs of ids
+        labels : mapping of id to label, optional
+        directed, name
+            As in `TextNetwork`.
+
+        Examples
+        --------
         >>> TextNetwork.from_edges({"a": "red fox", "b": "brown fox"}, [("a", "b")]).edges.tolist()
         [[0, 1]]
         """
@@ -285,7 +295,7 @@ class TextNetwork:
         - label (optional): label, class, group, category, subject, section
         - source: source, from, src, head, u, citing
         - target: target, to, dst, tail, v, cited
-        - vector (optional; texts are, too, then): vector
+        - vector (optional; the text is then optional, too): vector
         - weight (optional): weight
         """
         if Path(vertices).suffix.lower() == ".graphml":

@@ -1,4 +1,4 @@
-"""`read`: a network from a file, a folder or a database, by looking at it.
+"""`read`: read a network from a file, a folder or a database, whose format is recognised.
 
 In this order: a reader of another package (entry points `vhe.readers`); a database URL; a folder
 (CANE's format, tables named vertices and edges, or pages); a file by its first bytes (SQLite,

@@ -161,18 +161,29 @@ def split_edges(
     *,
     time: ArrayLike | None = None,
 ) -> tuple[TextNetwork, LinkTest]:
-    """Split the edges: a share ``ratio`` for training, the others for the test.
-
-    Both parts have at least one edge. ``clean`` splits the links (undirected, distinct, no loops);
-    ``lines`` splits the edge lines as given, which leaks (`LinkTest.leak`) and serves only for
-    comparison with published figures.
+    """Split the edges into a training network and a test; both have at least one edge.
 
     Parameters
     ----------
+    ratio : float
+        Share of the edges for training, between 0 and 1.
+    seed : int
+        Random seed of the split and of the negatives.
+    protocol : {"clean", "lines"}
+        ``clean`` splits the links (undirected, distinct, no loops). ``lines`` splits the edge lines
+        as given, which leaks (`LinkTest.leak`) and serves only for comparison with published
+        figures.
     time : (m,) array, optional
         Times of ``network.edges``, numbers or dates. Instead of at random, the edges are split at
         the time at which the share of earlier ones is nearest to ``ratio``; a link begins with its
         earliest edge. ``seed`` is then for the negatives only.
+
+    Returns
+    -------
+    train : TextNetwork
+        All vertices, with the training edges.
+    test : LinkTest
+        The other edges; see `vhe.evaluate`.
     """
     _check(network, ratio, seed, protocol)
     whole = _as_links(network) if protocol == "clean" else network
@@ -199,9 +210,23 @@ def split_edges(
 def split_vertices(
     network: TextNetwork, ratio: float, seed: int = 0, protocol: Protocol = "clean"
 ) -> tuple[TextNetwork, UnseenTest]:
-    """Split the vertices at random: a share ``ratio`` is seen, with the edges among them.
+    """Split the vertices at random into seen and unseen ones.
 
-    The test consists of all links (``lines``: all edge lines) with at least one unseen end.
+    Parameters
+    ----------
+    ratio : float
+        Share of the vertices that are seen, between 0 and 1.
+    seed : int
+        Random seed of the split and of the negatives.
+    protocol : {"clean", "lines"}
+        As in `split_edges`.
+
+    Returns
+    -------
+    train : TextNetwork
+        The seen vertices and the edges among them.
+    test : UnseenTest
+        All links (``lines``: all edge lines) with at least one unseen end.
     """
     _check(network, ratio, seed, protocol)
     seen, unseen = _divide(len(network), ratio, seed)

@@ -1,4 +1,4 @@
-"""What both estimators have in common: prepare, train, fit the link posterior, finalise."""
+"""The common base of both estimators: prepare, train, fit the link posterior, finalise."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ MaskedScales = Callable[[NDArray[np.bool_], NDArray[np.int64]], dict[str, Rows]]
 
 @dataclass(frozen=True)
 class Preparation:
-    """What training starts from.
+    """The input of training.
 
     Attributes
     ----------
-    links, validation : (m, 2), disjoint; together the links of the network
+    links, validation : (m, 2) training and validation links, disjoint
     vectors : (n, p) codes of given or encoded vectors, and their source; None without any
     """
 
@@ -82,7 +82,7 @@ class Preparation:
         return self.checkpoint if process_group.is_first() else None
 
     def resumed(self) -> tuple[TrainingState, dict[str, Tensor]] | None:
-        """What training continues from; None if it starts anew."""
+        """The saved state and tensors to resume from; None for a new training run."""
         return self.checkpoint.load() if self.checkpoint and self.resume else None
 
     @property
@@ -92,7 +92,7 @@ class Preparation:
 
 
 class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
-    """What `VHE` and `PairVHE` have in common.
+    """The common base of `VHE` and `PairVHE`.
 
     The parameters of a subclass are these four and the fields of its configuration class, with the
     same types and defaults.
@@ -129,6 +129,7 @@ class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn ha
 
     @classmethod
     def from_config(cls, config: Settings, random_state: int | None = None) -> Self:
+        """Make an estimator from its settings, such as ``PairVHEConfig.paper()``."""
         return cls(random_state=random_state, **config.to_dict())
 
     @property
@@ -182,6 +183,10 @@ class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn ha
             it can be resumed; delete it when the model is saved
         resume
             continue the training that is saved there
+
+        Returns
+        -------
+        self
         """
         fitted = type(self)(**self.get_params(deep=False))
         fitted._fit(network, validation_links, checkpoint, checkpoint_minutes, resume)
@@ -302,13 +307,13 @@ class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn ha
     def _remarks(
         self, network: TextNetwork, vectors: tuple[VectorSource, Rows] | None
     ) -> Sequence[str]:
-        """What of the vectors and of the weights of links is not used, in sentences."""
+        """Sentences on the vectors and the weights of links that are not used."""
         if vectors is None or vectors[0].identity is not None:  # nobody chose an encoder's columns
             return ()
         return vectors[0].transform.standardisation.notes
 
     def _details(self) -> dict[str, Any]:
-        """What a kind of model adds to ``result_``."""
+        """Entries that this kind of model adds to ``result_``."""
         return {}
 
     @abstractmethod

@@ -76,6 +76,10 @@ def evaluate(method: Method, test: LinkTest | Links) -> LinkScores:
     test : from ``network.split_edges`` or ``network.split_vertices``; or links that appeared after
         the fit, as pairs of ids or as a table with columns ``source`` and ``target``, for a method
         that has its network as ``network_``. Links that the network already has are excluded.
+
+    Returns
+    -------
+    LinkScores
     """
     if not isinstance(test, LinkTest):
         test = future_links(method, test)

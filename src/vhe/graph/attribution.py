@@ -1,4 +1,4 @@
-"""Which words make the score of a pair: exact contributions in the graph model.
+"""Exact contributions of words to the score of a pair in the graph model.
 
 The posterior mean of a vertex is z = t + s with t = (Λ_i / A_ii) m the part of its own code and s
 the part of its neighbours. The cosine of two codes is the sum of
@@ -7,8 +7,9 @@ the part of its neighbours. The cosine of two codes is the sum of
     structure part   ½ (s_a·z_b + s_b·z_a) / (‖z_a‖ ‖z_b‖)
 
 which are the Shapley values of both. The code m consists of a text code and of the code of a vector
-(`vhe.text.vector_codes`), and so does the own part. The text code is, with its length as given, a
-sum over words and a constant, so that each word has an exact contribution to the text part.
+(`vhe.text.vector_codes`), so the own part splits into the same two. With the normalising length
+taken as fixed, a text code is a sum over words plus a constant: each word has an exact contribution
+to the text part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The contrastive term: which of many vertices is the partner of an end of a link?"""
+"""The contrastive loss: each end of a link is to find its partner among many vertices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def contrastive_loss(codes: Tensor, links: Tensor, scale: Tensor) -> Tensor:
     occurrences = torch.bincount(partners, minlength=len(codes)).to(unit)
     total = _LogSumExp.apply(unit, scale, occurrences)  # type: ignore[no-untyped-call]
     assert isinstance(total, Tensor)
-    # the gradients of embedding and index_select do not depend on the threads, those of [] do
+    # unlike indexing by [], embedding and index_select have the same gradients for any number of
+    # threads
     rows = torch.nn.functional.embedding(torch.stack([ends, partners]), unit)
     right = scale * (rows[0] * rows[1]).sum(dim=1) - total.index_select(0, ends)
     repeated = (occurrences[partners] - 1) * right.exp()
@@ -33,7 +34,7 @@ def contrastive_loss(codes: Tensor, links: Tensor, scale: Tensor) -> Tensor:
 class _LogSumExp(torch.autograd.Function):
     """log Σ_u≠v o_u exp(scale · x_v·x_u) for the rows v of x (k, d), which have unit length.
 
-    The (k, k) kernel is the largest tensor of a training step: it is passed over as seldom as
+    The (k, k) kernel is the largest tensor of a training step, so it is read as few times as
     possible.
     """
 

@@ -81,7 +81,7 @@ def embed_new(
     degree = np.append(degrees, np.zeros(k)) + np.bincount(links.ravel(), minlength=n + k)
     strength = link_weights(links, degree, model.link_strength)
     near, cosines = _nearest(directions, text_directions(model, texts, vectors))
-    # as if every text had `NEIGHBOURS` pairs of nearest texts
+    # the normalisation of the prior, with every text taken to have `NEIGHBOURS` nearest-text pairs
     weight = text_knn_weight * np.maximum(cosines, 0) / (NEIGHBOURS + 1)
     i = np.concatenate([links.ravel(), np.repeat(np.arange(n, n + k), near.shape[1])])
     j = np.concatenate([links[:, ::-1].ravel(), near.ravel()])

@@ -1,9 +1,9 @@
-"""Vertices without links: their nearest texts count as much as those of new vertices do.
+"""Vertices without links: their nearest texts have the weight that new vertices give theirs.
 
 The posterior mean of a vertex given all other codes is (Λ m + Σ s z) / (Λ + Σ s). For a vertex with
-links, s are the couplings of the prior. One without links has nothing but its text and the texts
-near it, whose couplings s = w · cos · [(1 + k_i)(1 + k_j)]^-½ get the larger weight w of new
-vertices (`inductive.py`). The codes of all other vertices stay as they are.
+links, s are the couplings of the prior. A vertex without links is coupled with its nearest texts
+only, so these couplings s = w · cos · [(1 + k_i)(1 + k_j)]^-½ get the larger weight w that is used
+for new vertices (`inductive.py`). The codes of all other vertices do not change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A fitted graph model: the posterior of all codes, and what new vertices and explanations need.
 
-Nothing in it is derived again after the fit: a vertex's share of its own text, for example, is
-Λ_i / A_ii with exactly the A of the fit.
+Everything is stored as the fit computed it, and nothing is computed again: the share of its own
+text in a vertex's posterior mean, for example, is Λ_i / A_ii with the A of the fit.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def link_weights(
 def marginal_variance(
     coupling: sparse.csr_array, diagonal: NDArray[Any], variance: Vectors
 ) -> NDArray[Any]:
-    """The variance 1 / A_ii + Σ_j (s_ij / A_ii)² v_j of vertices that read other codes: (k,).
+    """The variance 1 / A_ii + Σ_j (s_ij / A_ii)² v_j of vertices coupled with other codes: (k,).
 
-    The second part is the uncertainty of these codes, with the variance v (c,), which are taken as
-    independent of each other.
+    The second term is the uncertainty of these codes, which have the variances v (c,) and are taken
+    to be independent of each other.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How well codes rank held-out links."""
+"""Ranking scores of held-out links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words make the score of a pair in the pair model.
+"""Contributions of words to the score of a pair in the pair model.
 
 A code is z = t + s: t is the posterior mean with a structure embedding of zero, s the rest. The
 cosine of two codes is the sum of
@@ -6,10 +6,10 @@ cosine of two codes is the sum of
     text part        ½ (t_a·z_b + t_b·z_a) / (‖z_a‖ ‖z_b‖)
     structure part   ½ (s_a·z_b + s_b·z_a) / (‖z_a‖ ‖z_b‖)
 
-which are the Shapley values of text and structure. The contribution of a word is its vector times
-the gradient of the text part, with the alignment weights and the length of the text fixed: exact
-but for the curvature of the MLP. Contributions do not include what does not depend on words (the
-centre of the text codes, biases).
+which are the Shapley values of text and structure. The contribution of a word is the product of its
+vector with the gradient of the text part, with the alignment weights and the length of the text
+held fixed. It is exact if the MLP is linear. Terms that do not depend on words (the centre of the
+text codes, biases) belong to no word.
 """
 
 from __future__ import annotations

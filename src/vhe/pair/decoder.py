@@ -86,9 +86,9 @@ class Decoding(nn.Module):
 class GaussianDecoder(nn.Module):
     """log p(x | z) = -ρ · ||target - f(z)||².
 
-    The target is the pooled word vectors; if it is fixed, the text code m of them (see
-    `integrator`), through which no gradient passes: the cheapest way to reconstruct a target that
-    is learned is to shrink it.
+    The target is the pooled word vectors. With ``fixed_target`` it is their text code m (see
+    `integrator`), without a gradient: a target that is trained would shrink towards zero, where its
+    reconstruction error is smallest.
     """
 
     centre: Tensor

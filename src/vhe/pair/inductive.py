@@ -215,7 +215,8 @@ class Bound:
             self.aligned = model.align(batch)
         self.texts = [getattr(pairs, f"tokens_{end}") for end in "ij" for pairs in batch]
         if isinstance(model.decoder, GaussianDecoder):
-            # a text of one word that is its pooled words has the same target and is small
+            # each text is replaced by one word whose vector is the target: the same likelihood in
+            # less memory
             target = pool(self.words, self.texts, model.config.target)
             self.words = torch.cat([self.words[:1], target])
             self.texts = [torch.arange(1, len(self.words), device=self.words.device).unsqueeze(1)]

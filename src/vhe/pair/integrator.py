@@ -8,8 +8,8 @@ paper       an MLP of f_ij = [x~_i; x~_j; h_i; h_j] gives everything
 residual    μ_i = A m(x~_i) + h_i + MLP([m(x~_i); h_i]),  initially A = I and MLP = 0
             m(x) = √d (x / ‖x‖ - s c),  c the mean of x / ‖x‖ over all texts (see `text.codes`)
 
-A residual mean depends on its own vertex only: what an MLP of both ends learns about one pair is
-lost when an embedding is averaged over contexts.
+A residual mean depends on its own vertex only, because what an MLP of both ends learns about one
+pair averages out when an embedding is averaged over contexts.
 """
 
 from __future__ import annotations

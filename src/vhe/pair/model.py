@@ -78,8 +78,11 @@ def weight_generator(seed: int) -> torch.Generator:
 
 
 class PairModel(nn.Module, ABC):
-    """A module that learns from pairs and gives each end of a pair a ``latent_dim`` code: `PairVAE`
-    and the contextual baselines. A batch comes in parts (`in_parts`)."""
+    """Base class of `PairVAE` and the contextual baselines, which are trained on pairs.
+
+    It computes a code of dimension ``latent_dim`` for each end of a pair. A batch is a list of
+    parts (`in_parts`).
+    """
 
     config: Any  # with the fields of `PairVHEConfig` that training and embeddings read
     words: nn.Embedding

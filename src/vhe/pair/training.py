@@ -85,11 +85,14 @@ class PairTrainer:
                 self._objective = DistributedDataParallel(model)
 
     def release_group(self) -> None:
-        """Let go of the process group: one that outlives its end aborts the interpreter's exit."""
+        """Drop the reference to the process group.
+
+        The interpreter aborts at exit if a reference to a destroyed group is left.
+        """
         self._objective = self.model
 
     def _check_memory(self) -> None:
-        """The alignment of two texts takes a matrix of their words for each of several purposes."""
+        """Refuse texts so long that the matrices of one alignment exceed the memory."""
         longest = int(self.corpus.lengths.max(initial=0))
         needed = 4 * longest**2 * (3 + 2 * self.config.kernel_width)
         if needed > physical_memory():
@@ -145,7 +148,7 @@ class PairTrainer:
             int(random_stream(self.seed, 7, step, *own_stream).integers(2**63))
         )
         with process_group.reporting_lost_peers():
-            # the terms before the objective: of what is not finite no gradient is computed
+            # the terms are reduced first: no gradient is computed if one of them is not finite
             objective, means = self._objective(self.parts(pairs[rows]), noise)
             names, values = list(means), share * np.array(list(means.values()))
             means = dict(zip(names, process_group.all_reduce(values).tolist(), strict=True))

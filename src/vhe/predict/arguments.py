@@ -1,4 +1,4 @@
-"""What users give to a fitted model: pairs of ids, new vertices, numbers of results."""
+"""Arguments of the methods of fitted models: pairs of ids, new vertices, numbers of results."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from vhe.predict.scoring import Method
 
 DUPLICATE = 0.8  # TF-IDF cosine from which two texts count as duplicates
-SAME_TEXT = 0.5  # TF-IDF cosine from which a link needs no model
+SAME_TEXT = 0.5  # TF-IDF cosine from which the texts alone predict a link
 PAIRS_PER_LABELS = 2  # pairs between the same two labels, so that no region dominates
-FREQUENT = 100  # texts of a word from which it is not followed in the search for duplicates
-PAIRS_AT_ONCE, ROWS_AT_ONCE = 2**15, 2**11  # keep the gathered rows small
+FREQUENT = 100  # a word in more texts is ignored in the search for duplicates
+PAIRS_AT_ONCE, ROWS_AT_ONCE = 2**15, 2**11  # gathered at a time, to limit memory
 
 
 def likely_links(model: Predictor, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +83,7 @@ def without_repeats(
 
     Each vertex occurs once and each pair of labels at most twice. Pairs of vertices with the same
     name (a function that two packages have) or with nearly the same text, by the scores of
-    ``text``, are left out: they need no model.
+    ``text``, are left out, because they can be found without a model.
     """
     duplicates = text.score_indices(pairs[:, 0], pairs[:, 1]) >= SAME_TEXT
     names = [str(vertex).rsplit(".", 1)[-1].lower() for vertex in network.ids]

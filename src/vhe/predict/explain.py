@@ -116,8 +116,10 @@ class Explanation:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Absolute values of what comes from words, from the encoder or given vectors (if any), and
-        from links, as shares of 1."""
+        """The shares of words, of the encoder or given vectors (if any) and of links in the score.
+
+        They are absolute values, scaled to sum to 1.
+        """
         totals = {"words": self.parts["texts"] + self.parts.get("words", 0.0)}
         totals |= {name: self.parts[name] for name in ("encoder", "vectors") if name in self.parts}
         totals["links"] = self.structure_score
@@ -126,7 +128,7 @@ class Explanation:
 
     @property
     def offset(self) -> float:
-        """The score of a pair of which nothing is known."""
+        """The constant term of the score."""
         return self.score - sum(self.parts.values())
 
     @property

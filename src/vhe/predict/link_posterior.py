@@ -1,24 +1,26 @@
-"""The link posterior π_ij: the probability of a link given everything known of the pair.
+"""The link posterior π_ij: the probability of a link given all features of the pair.
 
     π_ij = sigmoid(offset + Σ_k w_k f_k(i, j)),    f the features of `pair_features.py`
 
-The paper has this quantity as a part of its objective. Here it is a logistic regression, fitted to
-validation links, which neither the word vectors nor the codes have read, and to random unlinked
-pairs of their ends. It minimises the sum of
+In the paper this quantity is part of the objective. Here it is a logistic regression, fitted to
+validation links, which were used neither for the word vectors nor for the codes, and to random
+unlinked pairs of their ends. It minimises the sum of
 
-    the log-loss of telling links from unlinked pairs, in a balanced sample,
+    the log-loss of classifying links and unlinked pairs, in a balanced sample,
     half of the log-loss of choosing the partner of an end among its unlinked pairs, and
-    a ridge penalty on all weights except that of the embedding:
+    a ridge penalty on the weights, which is small for that of the embedding.
 
-the first decides probabilities and AUC, the second the top of the ranking. Weights are not negative
-(except those of the degrees): likeness never speaks against a link. That of the embedding is always
-positive, and where validation links are few, the penalty leaves it alone. A last logistic
-regression on the sum of the features (Platt 1999) calibrates the probabilities.
+The first term determines probabilities and AUC, the second the top of the ranking. Weights other
+than those of the degrees are constrained to be at least 0: similarity can only raise the
+probability of a link. The weight of the embedding is always positive, so that it decides the
+ranking where validation links are few and the penalty dominates. Finally, a logistic regression on
+the weighted sum of the features (Platt 1999) calibrates the probabilities.
 
-A pair with a vertex that has no link is another case: structure says nothing there, texts count
-more. It has weights of its own, fitted in the same way to validation links of which one end has all
-of its links masked, and shrunk towards the weights of the other pairs; the isolated pairs of both
-samples calibrate it. New vertices that are given as texts are of this kind, too.
+Pairs with an isolated vertex (one without links) have separate weights, because structural features
+carry no information about them and texts matter more. These weights are fitted in the same way, to
+validation links of which one end has all of its links masked, and are shrunk towards the weights of
+the other pairs; the pairs with an isolated vertex of both samples calibrate them. New vertices that
+are given as texts belong to this kind.
 """
 
 from __future__ import annotations
@@ -47,10 +49,10 @@ EMBEDDING_RIDGE = 0.3
 CHOICE_SHARE = 0.5  # weight of choosing the partner of an end
 LEAST_SPREAD = 0.05  # standard deviation below which a feature is taken to be constant
 LEAST_EMBEDDING_SPREAD = 1e-4  # for the embedding, whose rows may be nearly parallel
-LEAST_WEIGHT = 0.02  # of the standardised embedding, which ranks pairs whatever few links say
+LEAST_WEIGHT = 0.02  # of the standardised embedding, so that it always ranks pairs
 ANY_SIGN = ("degree", "isolated")
-SLOPES = 0.1, 4.0  # limits of the calibration, which changes the scale of scores that fit already
-PAIRS_AT_ONCE = 2**15  # keeps the gathered rows of long lists of pairs small
+SLOPES = 0.1, 4.0  # limits of the slope of the calibration; the scores have nearly the right scale
+PAIRS_AT_ONCE = 2**15  # pairs whose rows are gathered at a time, to limit memory
 
 Vertices = NDArray[np.int64]
 # rows of vertices (third), computed without some of the held-out links (first, row numbers) and
@@ -60,9 +62,9 @@ MaskedRows = Callable[[Vertices, Vertices, Vertices], VertexRows]
 
 @dataclass(frozen=True)
 class LinkPosterior:
-    """The weight of each feature, and the offset; others for pairs with an isolated vertex.
+    """The weights of the features and the offset, separately for pairs with an isolated vertex.
 
-    Without ``isolated_weights`` all pairs are of one kind.
+    If ``isolated_weights`` is empty, all pairs have the same weights.
     """
 
     weights: dict[str, float]
@@ -72,7 +74,7 @@ class LinkPosterior:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The features that count."""
+        """The features with a weight other than 0."""
         other = self.isolated_weights
         return tuple(name for name, weight in self.weights.items() if weight or other.get(name))
 
@@ -181,7 +183,7 @@ def _samples(
     """
     sample = random_stream(seed, 8).permutation(len(held_out))[:MOST_LINKS]
     unlinked = NonNeighbourSampler(links, n)
-    # masking all at once changes little where they are few of many links
+    # one fold masks all of them at once: a negligible share of the links of a large network
     folds = FOLDS if len(links) < MANY_LINKS else 1
     for fold, chosen in enumerate(np.array_split(sample, folds)):
         number = np.repeat(chosen, 2)
@@ -207,9 +209,9 @@ def _isolated_samples(
     folds = FOLDS if len(links) < MANY_LINKS else 1
     for fold, chosen in enumerate(np.array_split(sample, folds)):
         ends = held_out[chosen]
-        turned = rng.random(len(ends)) < 0.5
-        ends[turned] = ends[turned, ::-1]
-        # many masked links would change what the other vertices are
+        swapped = rng.random(len(ends)) < 0.5
+        ends[swapped] = ends[swapped, ::-1]
+        # masking many links would change the codes of the other vertices
         few = np.cumsum(degree[ends[:, 0]]) <= most
         ends = ends[few & (unlinked.count[ends[:, 0]] > 0)]
         if len(ends):
@@ -251,7 +253,7 @@ def _fit(
     flat = features.reshape(-1, count)
     spread = flat.std(axis=0)
     least_spread = np.where(np.arange(count) == 0, LEAST_EMBEDDING_SPREAD, LEAST_SPREAD)
-    scale = np.where(spread > least_spread, spread, np.inf)  # a constant says nothing
+    scale = np.where(spread > least_spread, spread, np.inf)  # weight 0 for constants
     x = ((flat - flat.mean(axis=0)) / scale).reshape(features.shape)
     centre = np.zeros(count)
     if towards is None:
@@ -302,7 +304,7 @@ def _calibration(scores: Floats, linked: NDArray[np.bool_]) -> tuple[float, floa
     repeats = np.where(linked, NEGATIVES, 1)
     scores = np.repeat(scores, repeats)
     slope, offset = fit_platt(scores, np.repeat(linked, repeats))
-    # few links may score below the negatives by chance; probability never falls with the score
+    # a few links may score below the negatives by chance, which would give a negative slope
     bounded = float(np.clip(slope, *SLOPES))
     return bounded, offset + (slope - bounded) * float(scores.mean())
 

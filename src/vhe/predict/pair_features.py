@@ -1,4 +1,4 @@
-"""What the link posterior knows of a pair of vertices.
+"""The features of a pair of vertices that the link posterior uses.
 
     embedding        asinh(cos(z_i, z_j) / KNEE), the posterior means of the model
     weak links       the same of means with a link strength of 1/4, which are nearly the texts
@@ -9,8 +9,8 @@
     structure        asinh(s_ij / KNEE), s the low-rank part of the adjacency matrix
     neighbours       log(1 + Σ 1 / log(1 + d_k)) over common neighbours k (Adamic and Adar 2003)
 
-The log odds of a link grow linearly in small cosines and like the logarithm of large ones, hence
-asinh. A feature of 0 means that there is nothing: no common word, no common neighbour.
+The log odds of a link grow linearly with small cosines and logarithmically with large ones, hence
+asinh. The value 0 means that a pair has nothing in common: no word, no neighbour.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ GROUPS = {  # as the setting `link_features` names them
     "structure": ("structure", "neighbours"),
 }
 STRUCTURE_DIM = 64
-IN_PLACE = 100_000  # vertices beyond which memory decides how the eigenvectors are found
-COLUMNS_AT_ONCE = 16  # of a sparse product beyond that
+IN_PLACE = 100_000  # vertices beyond which the eigenvectors are computed with tables in files
+COLUMNS_AT_ONCE = 16  # of a sparse product with such a table
 OVERSAMPLING = 10  # further dimensions of the randomised eigendecomposition
 LINK_STRENGTHS = {"weak links": 0.25, "strong links": 8.0}
 
@@ -158,7 +158,7 @@ def structure_factors(links: Links, n: int, seed: int) -> tuple[Rows, Rows]:
     """h (n, r) and signs σ (r,) such that Σ_k σ_k h_ik h_jk approximates the adjacency matrix.
 
     It is the best approximation of that rank after the rows and columns are divided by
-    √(1 + degree), which keeps a few hubs from taking all dimensions.
+    √(1 + degree), so that a few hubs do not use up all dimensions.
     """
     from sklearn.utils.extmath import randomized_range_finder
 
@@ -169,8 +169,8 @@ def structure_factors(links: Links, n: int, seed: int) -> tuple[Rows, Rows]:
     root = np.sqrt(1.0 + np.diff(adjacency.indptr)).astype(np.float32)
     scale = sparse.diags_array(1 / root)
     scaled = sparse.csr_array(scale @ adjacency @ scale)
-    # not a singular value decomposition: eigenvalues λ and -λ, as every bipartite network has them,
-    # are the same singular value
+    # an eigendecomposition, not a singular value decomposition: eigenvalues λ and -λ, which every
+    # bipartite network has, are one singular value
     size = min(rank + OVERSAMPLING, n)
     if n > IN_PLACE:
         basis = _range_in_place(scaled, size, seed)
@@ -201,7 +201,7 @@ def _range_in_place(matrix: sparse.csr_array, size: int, seed: int) -> Rows:
         basis[start : start + len(part)] = rng.standard_normal(part.shape, dtype=np.float32)
     for _ in range(5):  # two power iterations, as there
         basis = _product(matrix, basis)
-        for _ in range(2):  # rounding of the first leaves them nearly orthogonal
+        for _ in range(2):  # after the first, the columns are only nearly orthogonal
             gram = sum(np.asarray(part.T @ part, np.float64) for _, part in blocks(basis))
             values, vectors = np.linalg.eigh(gram)
             scale = 1 / np.sqrt(np.maximum(values, 1e-7 * values[-1]))

@@ -1,8 +1,8 @@
 """Candidates for the links of one vertex, by one pass over the tables of all vertices.
 
-For one question a pass is faster than building an index, or the features of all pairs. Tables are
-read block by block, and mapped memory is released after each, so that a table of a million vertices
-takes the memory of one block.
+For a single vertex, one pass is faster than building an index or computing the features of all
+pairs. Tables are read block by block, and mapped memory is released after each block, so that a
+table of a million vertices needs the memory of one block.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Vertices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Tables:
-    """What is known of the vertices of a network, n of them.
+    """The tables of the n vertices of a network.
 
     Attributes
     ----------

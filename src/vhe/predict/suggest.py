@@ -3,8 +3,8 @@
 Up to `EXACT_UP_TO` vertices, all pairs are scored. Beyond, candidates are collected and then scored
 exactly: the nearest vertices at each scale (an index, the extra `search`), vertices that share rare
 words, vertices with common neighbours, and the vertices with most links. Pairs with an isolated
-vertex have weights of their own in the link posterior, so the nearest isolated vertices are
-searched apart from the others. `scan.py` finds the candidates of a single vertex without an index.
+vertex have separate weights in the link posterior, so the nearest isolated vertices are searched
+separately. `scan.py` finds the candidates of a single vertex without an index.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ ISOLATED = 32  # candidates without links
 COMMON_NEIGHBOURS = 64  # candidates with common neighbours
 COMMON_WORDS = 16  # candidates with common rare words
 HUBS = 16  # candidates with most links
-SMALL_WEIGHT = 0.1  # of a scale, relative to the embedding: it has no candidates of its own
-RARE = 100  # vertices of a word, or links of a neighbour, beyond which it is not followed
+SMALL_WEIGHT = 0.1  # of a scale, relative to the embedding; it then adds no candidates
+RARE = 100  # a word in more texts, or a neighbour with more links, adds no candidates
 
 Vectors = NDArray[np.float32]
 Vertices = NDArray[np.int64]

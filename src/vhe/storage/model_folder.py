@@ -34,7 +34,7 @@ from vhe.text.encoder_identity import EncoderIdentity
 
 MODEL = "model"  # the kind of folder
 VERTICES, EDGES = "vertices.parquet", "edges.parquet"
-LARGE = 1 << 25  # bytes of all tables beyond which a question reads only what it needs
+LARGE = 1 << 25  # bytes of all tables beyond which a query reads only the rows it needs
 LARGE_TABLE = 1 << 24  # bytes of a table whose values are then checked when they are used
 ROW_GROUP = 1 << 13  # rows of a Parquet file that are read at a time
 Columns = dict[str, tuple[Any, Callable[[Any], Any]]]  # values, and how they are stored

@@ -1,7 +1,7 @@
 """The schema of a model folder: types, ranges, shapes, and how the files must agree.
 
-A folder is input, also when its checksums are right. Everything is checked before it is used, and
-before it is written, so that what is saved can be loaded.
+The content of a folder is untrusted input, even if its checksums are right. Everything is checked
+before it is used, and before it is written, so that a saved model can always be loaded.
 """
 
 from __future__ import annotations

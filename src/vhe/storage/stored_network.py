@@ -73,8 +73,8 @@ class StoredColumn(Sequence[Any]):
 class StoredNetwork(TextNetwork):
     """A network of which edges are in memory, but ids, texts and labels are in a Parquet file.
 
-    It reads what an answer needs. Whoever reads all ids or texts, or changes the network, gets
-    the same values as from a network in memory.
+    Only the rows that a query needs are read. All ids and texts, and changed networks, have the
+    same values as those of a network in memory.
     """
 
     def __init__(

@@ -4,7 +4,7 @@
     c = the mean of √d · u_i / ‖u_i‖ over the texts
 
 A row has about the length √d of a draw from the prior N(0, I). Half of the centre c is subtracted,
-because what all texts share says little about one of them.
+because what all texts have in common does not distinguish them.
 
 An empty text has the code c / 4 plus a small random vector: its posterior is then decided by its
 neighbours, and two empty texts with the same neighbours still differ.
@@ -43,7 +43,7 @@ class TextCodes:
     def __init__(self, corpus: Corpus, device: torch.device | None = None) -> None:
         self.corpus = corpus
         self.empty = corpus.lengths == 0  # (n,)
-        self.without_code = self.empty  # vertices that have nothing of their own
+        self.without_code = self.empty  # (n,) vertices without words and without vector
         self.device = device or torch.device("cpu")
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""What tells whether an encoder is the one that a model was fitted with."""
+"""The identity of a text encoder: whether it is the one that a model was fitted with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBE_TOLERANCE = 0.05  # devices and half precision differ by less, other model
 
 @dataclass(frozen=True)
 class EncoderIdentity:
-    """What tells whether an encoder is the one that a model was fitted with.
+    """The properties by which the encoder of a fit is recognised.
 
     Attributes
     ----------

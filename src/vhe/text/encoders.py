@@ -109,7 +109,7 @@ class TextEncoder:
 
     @cached_property
     def identity(self) -> EncoderIdentity:
-        """What a model folder stores of the encoder."""
+        """The identity of the encoder, as a model folder stores it."""
         vector = self._probe[None].astype(np.float64)
         scaled = unit_rows(vector)[0] * vector.shape[1] ** 0.5
         probe = tuple(scaled[:PROBE_VALUES].round(4).tolist())

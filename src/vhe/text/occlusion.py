@@ -1,4 +1,4 @@
-"""Which words an encoder reads: the change of a text's vector without them (occlusion)."""
+"""The effect of words on an encoder's vector: its change when they are left out (occlusion)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class SentenceModel:
 
     @property
     def cache_key(self) -> str:
-        """What identifies the vectors of this model; a folder may be moved, its files count."""
+        """The key of cached vectors. A folder can be moved: the digest of its files is its key."""
         return self.revision if self._folder else f"{self.name}@{self.revision}"
 
     def load(self) -> None:

@@ -23,7 +23,7 @@ AnyEncoder = str | PathLike[str] | Encode | TextEncoder
 
 @dataclass(frozen=True, eq=False)
 class VectorSource:
-    """What turns a vertex into the code of its vector, in the fit and afterwards.
+    """The source of the vectors of vertices and their transformation to codes.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class VectorSource:
 
     @property
     def name(self) -> str:
-        """What a part of a score is called that comes from the vectors."""
+        """The name of the part of a score that comes from the vectors."""
         return "vectors" if self.identity is None else "encoder"
 
     def new_codes(
