@@ -1,5 +1,7 @@
 """The summary page: who leads, what is reached, and where the figures come from."""
 
+import pytest
+
 from vhe.paper.overview import provenance_note, summary
 
 
@@ -46,10 +48,23 @@ def test_the_link_posterior_is_compared_with_the_embedding_alone() -> None:
     ]
     both = [{**result, "mrr": 0.6} for result in RESULTS] + one
     text = "\n".join(summary(both))
-    assert "AUC in 1 of 2 columns (least: -2.00, Cora 15 % `clean`)" in text
+    assert "AUC in 1 of 2 columns (least: -2.00, Cora 15 % `clean`; below it" in text
     assert "MRR in 2 of 2 columns (least: +10.00, Cora 15 % " in text
     assert "highest AUC in 1 of 2 columns (not in Cora 15 % `clean` (GCN" in text
     assert "among 2–4 methods measured there" in text
+
+
+@pytest.mark.parametrize(("losses", "below"), [((0.01, 0.02, 0.03), 1), ((-0.04, 0.02, 0.05), 0)])
+def test_a_loss_against_the_embedding_alone_is_compared_with_its_standard_error(
+    losses: tuple[float, ...], below: int
+) -> None:
+    pairs = [
+        link(method, 0.9 - loss * (method == "vhe"), seed, mrr=0.5)
+        for seed, loss in enumerate(losses, start=10)
+        for method in ("vhe", "vhe-one-scale")
+    ]
+    text = "\n".join(summary(pairs))
+    assert f"standard errors of the paired differences in {below}) and in MRR" in text
 
 
 def test_columns_of_other_tasks_are_named_too() -> None:

@@ -82,34 +82,41 @@ def summary(results: Sequence[Result]) -> list[str]:
 
 
 def _link_posterior(results: Sequence[Result]) -> str:
-    """Return a clause that compares the link posterior with the embedding, on the same seeds."""
-
-    def split(result: Result) -> tuple[Any, ...]:
-        return tuple(result[key] for key in ("dataset", "protocol", "ratio", "seed"))
-
-    links = [result for result in results if result["task"] == "link"]
-    measured = {split(result) for result in links if result["method"] == ONE_SCALE}
-    same = [result for result in links if split(result) in measured]
+    """Return a clause that compares the link posterior with the embedding, on the same splits."""
+    pairs: dict[tuple[Any, ...], dict[str, Result]] = {}
+    for result in results:
+        if result["task"] == "link" and result["method"] in ("vhe", ONE_SCALE):
+            split = tuple(result[key] for key in ("dataset", "protocol", "ratio", "seed"))
+            pairs.setdefault(split, {})[result["method"]] = result
     parts = []
     for measure, name in (("auc", "AUC"), ("mrr", "MRR")):
-        figures = _figures(same, "link", measure)
-        gains = {
-            cell: figures[cell, "vhe"].mean - figures[cell, ONE_SCALE].mean
-            for cell in _cells(figures)
-            if (cell, ONE_SCALE) in figures
-        }
+        differences: dict[Cell, list[float]] = {}
+        for (*cell, _), pair in pairs.items():
+            if len(pair) == 2:
+                difference = pair["vhe"][measure] - pair[ONE_SCALE][measure]
+                differences.setdefault((cell[0], cell[1], cell[2]), []).append(difference)
+        gains = {cell: Figure.of(values) for cell, values in differences.items()}
         if gains:
-            worst = min(gains, key=lambda cell: gains[cell])
-            count = sum(gain >= -EQUAL for gain in gains.values())
+            worst = min(gains, key=lambda cell: gains[cell].mean)
+            count = sum(gain.mean >= -EQUAL for gain in gains.values())
+            below = sum(map(_is_below, gains.values()))
             parts.append(
                 f"{name} in {count} of {len(gains)} columns "
-                f"(least: {100 * gains[worst]:+.2f}, {_name(worst)})"
+                f"(least: {100 * gains[worst].mean:+.2f}, {_name(worst)}; below it by more than "
+                f"two standard errors of the paired differences in {below})"
             )
     if not parts:
         return ""
     return "; the link posterior of `VHE` is at or above its embedding alone (one scale) in " + (
         " and in ".join(parts)
     )
+
+
+def _is_below(gain: Figure) -> bool:
+    """Whether a mean is below zero by more than counts as equal and than two standard errors."""
+    if gain.std is None or gain.seeds is None:
+        return False
+    return gain.mean < min(-EQUAL, -2 * gain.std / gain.seeds**0.5)
 
 
 def _figures(
