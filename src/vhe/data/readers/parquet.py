@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -30,13 +29,20 @@ def readable_parquet(where: str) -> Iterator[None]:
 
 
 def open_parquet(raw: bytes) -> Any:
-    """Return a ParquetFile that stores equal texts once, as the file does."""
+    """Return a ParquetFile that stores equal texts once, as the file does.
+
+    It reads a copy in Arrow's memory: threads of Arrow that release memory of Python while the
+    process ends would abort it.
+    """
+    import pyarrow
     from pyarrow import parquet, types
 
+    copy = pyarrow.allocate_buffer(len(raw))
+    memoryview(copy).cast("B")[:] = raw
     binary = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    schema = parquet.ParquetFile(io.BytesIO(raw)).schema_arrow
+    schema = parquet.ParquetFile(pyarrow.BufferReader(copy)).schema_arrow
     names = [field.name for field in schema if any(test(field.type) for test in binary)]
-    return parquet.ParquetFile(io.BytesIO(raw), read_dictionary=names)
+    return parquet.ParquetFile(pyarrow.BufferReader(copy), read_dictionary=names)
 
 
 def parquet_table(file: Any, names: Sequence[str]) -> dict[str, Any]:
