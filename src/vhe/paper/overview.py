@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -116,7 +117,7 @@ def _is_below(gain: Figure) -> bool:
     """Whether a mean is below zero by more than counts as equal and than two standard errors."""
     if gain.std is None or gain.seeds is None:
         return False
-    return gain.mean < min(-EQUAL, -2 * gain.std / gain.seeds**0.5)
+    return gain.mean < min(-EQUAL, -2 * gain.std / math.sqrt(gain.seeds))
 
 
 def _figures(
