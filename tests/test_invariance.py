@@ -24,14 +24,19 @@ New = Callable[..., VHE]
 def test_the_number_of_threads_does_not_change_a_bit(
     kind: str, network: TextNetwork, hasty: New, new_pair: New
 ) -> None:
-    """Sums are in parts whose limits do not depend on the threads."""
+    """Sums are in parts whose limits do not depend on the threads.
+
+    Those of `PairVHE` in torch alone do depend on them (docs/reliability.md).
+    """
     source = native.FILE.with_name("alignment.c")
     if native.FILE.exists() and native.FILE.stat().st_mtime < source.stat().st_mtime:
         pytest.skip("the kernels were built from older sources: make setup")
     make = hasty if kind == "graph" else lambda **changes: new_pair(steps=8, **changes)
     one, two = (make(threads=threads).fit(network) for threads in (1, 2))
-    np.testing.assert_array_equal(one.embedding_, two.embedding_)
-    np.testing.assert_array_equal(one.embedding_std_, two.embedding_std_)
+    exact = kind == "graph" or native.is_available(torch.zeros(1))
+    error = {"rtol": 0 if exact else 1e-5, "atol": 0 if exact else 1e-6}
+    np.testing.assert_allclose(one.embedding_, two.embedding_, **error)
+    np.testing.assert_allclose(one.embedding_std_, two.embedding_std_, **error)
 
 
 def test_the_number_of_threads_does_not_change_a_gradient() -> None:

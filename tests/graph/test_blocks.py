@@ -15,7 +15,7 @@ from vhe.graph.blocks import Blocks
 from vhe.graph.memory import COLUMNS, Size, columns_within, phase_memory
 from vhe.graph.neighbours import largest, nearest_texts, text_neighbours
 from vhe.graph.prior import GraphPrior
-from vhe.runtime import tables
+from vhe.runtime import native, tables
 from vhe.text import codes as text_codes
 from vhe.text import lsa
 from vhe.text.codes import TextCodes
@@ -43,6 +43,12 @@ def word_vectors() -> torch.Tensor:
     return words
 
 
+def assert_same(found: np.ndarray, expected: np.ndarray) -> None:
+    """The same bits; the rounding of torch alone depends on how many columns are solved for."""
+    error = 0 if native.is_available(torch.zeros(1)) else 1e-6
+    np.testing.assert_allclose(found, expected, rtol=error, atol=error)
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_codes_and_means_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     words, codes = word_vectors(), TextCodes(CORPUS)
@@ -52,18 +58,18 @@ def test_codes_and_means_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(centre, codes.centre(words).numpy(), rtol=1e-4, atol=1e-5)
     prior = GraphPrior(LINKS, CORPUS.lengths, link_strength=1.0)
     expected = prior.posterior().mean(torch.from_numpy(table.copy())).numpy()
-    for columns in (3, 8, 64):  # the same bits, however many columns at a time
-        assert np.array_equal(prior.posterior().mean_table(table, width=columns), expected)
+    for columns in (3, 8, 64):
+        assert_same(prior.posterior().mean_table(table, width=columns), expected)
     monkeypatch.setattr(blocks, "WHOLE_GRAPH", 10)
     own = Blocks(codes, 4, show=False)
     own.use(words)
-    assert np.array_equal(own.table("embedding", lambda: prior), expected)
+    assert_same(own.table("embedding", lambda: prior), expected)
     last = np.flatnonzero(np.isin(LINKS, LINKS.max()).any(axis=1))
     masked, vertices = np.array([0, 5, 9, *last]), np.arange(90)
     exact = prior.posterior(masked).mean(torch.from_numpy(table.copy())).numpy()
     found = own.means("embedding", prior, masked, vertices)
     assert np.abs(found - exact).max() < 0.02 * np.abs(exact - expected).max()
-    assert np.array_equal(own.means("embedding", prior, masked[:0], vertices), expected)
+    assert_same(own.means("embedding", prior, masked[:0], vertices), expected)
 
 
 def test_a_small_graph_is_solved_for_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
