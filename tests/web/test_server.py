@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -166,7 +167,10 @@ def test_the_work_in_the_background_starts_after_the_server() -> None:
 
     running.on_start = on_start
     with bind("127.0.0.1", 0) as bound:
-        running.run(sockets=[bound])
+        # in a thread: browser tests in this process leave an event loop in the main thread
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
+        thread.start()
+        thread.join(20)
     assert started == [True]
 
 
