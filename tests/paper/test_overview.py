@@ -48,7 +48,7 @@ def test_the_link_posterior_is_compared_with_the_embedding_alone() -> None:
     ]
     both = [{**result, "mrr": 0.6} for result in RESULTS] + one
     text = "\n".join(summary(both))
-    assert "AUC in 1 of 2 columns (least: -2.00, Cora 15 % `clean`; below it" in text
+    assert "AUC in 1 of 2 columns (least: -2.00, Cora 15 % `clean`; lower by" in text
     assert "MRR in 2 of 2 columns (least: +10.00, Cora 15 % " in text
     assert "highest AUC in 1 of 2 columns (not in Cora 15 % `clean` (GCN" in text
     assert "among 2–4 methods measured there" in text
@@ -64,7 +64,7 @@ def test_a_loss_against_the_embedding_alone_is_compared_with_its_standard_error(
         for method in ("vhe", "vhe-one-scale")
     ]
     text = "\n".join(summary(pairs))
-    assert f"standard errors of the paired differences in {below}) and in MRR" in text
+    assert f"standard errors in {below}) and in MRR" in text
 
 
 def test_columns_of_other_tasks_are_named_too() -> None:

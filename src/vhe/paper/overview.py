@@ -103,8 +103,8 @@ def _link_posterior(results: Sequence[Result]) -> str:
             below = sum(map(_is_below, gains.values()))
             parts.append(
                 f"{name} in {count} of {len(gains)} columns "
-                f"(least: {100 * gains[worst].mean:+.2f}, {_name(worst)}; below it by more than "
-                f"two standard errors of the paired differences in {below})"
+                f"(least: {100 * gains[worst].mean:+.2f}, {_name(worst)}; lower by more than two "
+                f"standard errors in {below})"
             )
     if not parts:
         return ""
