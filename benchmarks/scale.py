@@ -4,13 +4,12 @@
         [--features words,degree] [--recall 200] [--data FOLDER] [--keep FOLDER]
         [--store results/scale]
 
-The network is that of benchmarks/sizes.py. CPU seconds are those of all
-workers, memory is the largest resident size of a worker during the phase (Linux). "others" is the
-mean number of cores that other programs used meanwhile.
-Whether the link posterior uses its two further scales, which need a posterior each, is decided by
-the fit to the sample: runs that are compared have ``--features words,degree``. With ``--recall K``
-the suggestions of K vertices are compared with the exact ones: the likeliest of all vertices by the
-link posterior.
+The network is that of benchmarks/sizes.py. CPU seconds are those of all workers, memory is the
+largest resident size of a worker during the phase (Linux), "others" the mean number of cores that
+other programs used meanwhile. Whether the link posterior uses its two further scales, which need a
+posterior each, is decided by the fit to the sample: runs that are compared have ``--features
+words,degree``. With ``--recall K`` the suggestions of K vertices are compared with the exact ones:
+the likeliest of all vertices by the link posterior.
 """
 
 from __future__ import annotations
