@@ -1,5 +1,8 @@
 """Tables in shards: one NPY file per part, memory-mapped, and what is gathered from them.
 
+Pages of a mapped file count as memory of the worker that has read them, and Dask pauses or ends a
+worker that exceeds its limit: they are given back as soon as rows are gathered.
+
 Every file is written whole or not at all, so that a task that a worker did not finish can run
 again, on this or another worker, with the same result.
 """
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 
 from vhe.data.text import concatenated_ranges
 from vhe.errors import VHEError
+from vhe.runtime.arrays import release
 from vhe.runtime.files import atomic_write
 from vhe.runtime.messages import shortened
 
@@ -94,6 +98,7 @@ class Sharded:
             if taken is None:
                 taken = np.empty((len(rows), *values.shape[1:]), dtype=values.dtype)
             taken[where] = values[rows[where] - self.starts[number]]
+            release(values)
         return self.shard(0)[:0] if taken is None else taken
 
     def range(self, start: int, end: int) -> NDArray[Any]:
@@ -122,6 +127,7 @@ class Ragged(Sharded):
             lengths[where] = offsets[local + 1] - offsets[local]
             chosen = concatenated_ranges(offsets[local], lengths[where])
             parts.append((where, self.shard(number)[chosen]))
+            release(self.shard(number))
         ends = np.append(0, np.cumsum(lengths))
         taken = np.empty(ends[-1], dtype=parts[0][1].dtype if parts else self.shard(0).dtype)
         for where, values in parts:
