@@ -22,6 +22,7 @@ from vhe.data.sampling import LinkSet
 from vhe.data.splits import validation_links
 from vhe.errors import VHEError
 from vhe.estimators import VHE, Estimator, PairVHE, load_model
+from vhe.graph import validation
 from vhe.graph.posterior import Posterior
 from vhe.graph.prior import GraphPrior
 from vhe.predict.link_posterior import LinkPosterior
@@ -471,6 +472,7 @@ def test_the_graph_model_masks_the_held_out_links_that_it_is_calibrated_on(
     hasty: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At every scale."""
+    monkeypatch.setattr(validation, "MOST_FOLDS", 2)
     masks: dict[GraphPrior, list[set[tuple[int, int]]]] = {}
     posterior = GraphPrior.posterior
 
@@ -482,19 +484,19 @@ def test_the_graph_model_masks_the_held_out_links_that_it_is_calibrated_on(
 
     monkeypatch.setattr(GraphPrior, "posterior", spy)
     model = hasty(validation=0.1).fit(network)
-    _, validation = validation_links(network.links, 0.1, model.seed_, 256)
+    links, held = validation_links(network.links, 0.1, model.seed_, 256)
     fitting = [found for found in masks.values() if any(found)]
     assert len(fitting) == 3  # the embedding, weak links and strong links
-    held_out = {tuple(link) for link in validation.tolist()}
-    for found in fitting:
-        folds = [mask for mask in found if mask <= held_out]
-        assert set.union(*folds) == held_out
-        assert max(map(len, folds)) < len(validation)  # the other held-out links are read
-        assert all(mask & held_out for mask in found if mask)  # whole vertices: with their link
+    for fold in validation.validation_folds(links, held, model.seed_):
+        held_out = {tuple(link) for link in fold.held_out.tolist()}
+        for found in fitting:
+            parts = [mask for mask in found if mask <= held_out]
+            assert set.union(*parts) == held_out
+            assert max(map(len, parts)) < len(held_out)  # the other held-out links are read
 
 
 def test_no_feature_reads_a_held_out_link_while_it_is_scored(
-    quick: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
+    kind: str, quick: New, network: TextNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Degrees, common neighbours and structure are those of the network without it."""
     from vhe.estimators import base
@@ -507,16 +509,21 @@ def test_no_feature_reads_a_held_out_link_while_it_is_scored(
         return original(scales, words, links, *rest)
 
     monkeypatch.setattr(base, "vertex_rows", spy)
+    monkeypatch.setattr(validation, "MOST_FOLDS", 2)
     model = quick(validation=0.3, link_features="degree,structure").fit(network)
-    _, validation = validation_links(network.links, 0.3, model.seed_, 256)
+    links, held = validation_links(network.links, 0.3, model.seed_, 256)
+    folds = validation.validation_folds(links, held, model.seed_)[: 2 if kind == "graph" else 1]
     whole = {tuple(link) for link in network.links.tolist()}
     masked = [whole - {tuple(link) for link in links.tolist()} for links in calls]
-    held_out = {tuple(link) for link in validation.tolist()}
-    masked, whole_vertices = masked[:3], masked[3:]
+    parts = 3 * len(folds)
+    masked, whole_vertices = masked[:parts], masked[parts:]
     assert sum(map(len, masked)) == len(set.union(*masked))  # each once
-    assert set.union(*masked) == held_out
-    assert len(whole_vertices) == (3 if isinstance(model, VHE) else 0)
-    assert not whole_vertices or set.union(*whole_vertices) > held_out
+    for k, fold in enumerate(folds):
+        held_out = {tuple(link) for link in fold.held_out.tolist()}
+        assert set.union(*masked[3 * k : 3 * k + 3]) == held_out
+        if whole_vertices:
+            assert set.union(*whole_vertices[3 * k : 3 * k + 3]) > held_out
+    assert len(whole_vertices) == (parts if isinstance(model, VHE) else 0)
 
 
 def test_training_never_reads_validation_links(
@@ -525,19 +532,44 @@ def test_training_never_reads_validation_links(
     """Until training ends, no prior couples a validation link while it is scored."""
     from vhe.graph import training
 
-    seen: list[np.ndarray] = []
+    seen: list[tuple[np.ndarray, np.ndarray]] = []
     trainer = training.GraphTrainer.__init__
 
-    def spy(self: Any, config: Any, words: Any, codes: Any, prior: GraphPrior, *rest: Any) -> None:
-        seen.append(prior.links)
-        trainer(self, config, words, codes, prior, *rest)
+    def spy(
+        self: Any, config: Any, words: Any, codes: Any, prior: GraphPrior, held: Any, *rest: Any
+    ) -> None:
+        seen.append((prior.links, held))
+        trainer(self, config, words, codes, prior, held, *rest)
 
     monkeypatch.setattr(training.GraphTrainer, "__init__", spy)
     model = hasty(validation=0.2).fit(network)
-    _, validation = validation_links(network.links, 0.2, model.seed_, 256)
-    (links,) = seen
-    assert len(links) + len(validation) == len(network.links)
-    assert not LinkSet(links, len(network)).linked(*validation.T).any()
+    _, held_out = validation_links(network.links, 0.2, model.seed_, 256)
+    np.testing.assert_array_equal(seen[0][1], held_out)
+    assert len(seen) > 1  # few links: several folds
+    for links, held_out in seen:
+        assert len(links) + len(held_out) == len(network.links)
+        assert not LinkSet(links, len(network)).linked(*held_out.T).any()
+
+
+def test_the_word_vectors_are_the_mean_of_those_of_the_folds(
+    hasty: New, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vhe.graph.training import CrossFitTrainer
+
+    trained: list[CrossFitTrainer] = []
+    original = CrossFitTrainer.words
+
+    def spy(self: CrossFitTrainer) -> Any:
+        trained.append(self)
+        return original(self)
+
+    monkeypatch.setattr(CrossFitTrainer, "words", spy)
+    settings = {"link_strength": 0.0, "text_knn_weight": 0.0}  # so that training helps
+    model = hasty(validation=0.2, **settings).fit(two_vocabularies())
+    (trainer,) = trained
+    words = [fold.words.detach().numpy() for fold in trainer.folds]
+    assert np.abs(words[0] - words[1]).max() > 0
+    np.testing.assert_allclose(model._graph.words, np.mean(words, axis=0), atol=1e-6)
 
 
 def test_the_pair_model_is_calibrated_without_the_held_out_links(
@@ -1313,9 +1345,9 @@ GRAPH_CHANGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "link_strength": (2.0, {}),
     "text_knn_weight": (2.0, {}),
     "link_features": ("degree", {}),
-    "learning_rate": (1e-3, {}),
-    "step_links": (8, {}),
-    "max_steps": (2, {}),
+    "learning_rate": (1e-3, {"validation": 0.0}),
+    "step_links": (8, {"validation": 0.0}),
+    "max_steps": (2, {"validation": 0.0}),
     "validation": (0.4, {}),
     "validate_every": (6, FLUCTUATING),
     "patience": (1, FLUCTUATING),
@@ -1403,9 +1435,12 @@ def test_every_group_of_features_changes_the_result(
 ) -> None:
     if group == "structure":  # the texts of the other network say all
         network = two_vocabularies()
+    # two dimensions do not hold all words
+    sizes = {"latent_dim": 2} if (kind, group) == ("graph", "words") else {}
     i, j = np.triu_indices(len(network), 1)
     with_group, without = (
-        quick(link_features=features, validation=0.4).fit(network) for features in (group, "")
+        quick(link_features=features, validation=0.4, **sizes).fit(network)
+        for features in (group, "")
     )
     np.testing.assert_array_equal(with_group.embedding_, without.embedding_)
     difference = with_group.score_indices(i, j) - without.score_indices(i, j)

@@ -614,10 +614,10 @@ def test_fit_prints_that_training_did_not_help(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from vhe.graph.training import GraphTrainer
+    from vhe.graph.training import CrossFitTrainer
 
     scores = iter((0.9, 0.8, 0.7))
-    monkeypatch.setattr(GraphTrainer, "validate", lambda self: next(scores))
+    monkeypatch.setattr(CrossFitTrainer, "validate", lambda self: next(scores))
     assert main(["fit", *files, "--out", str(tmp_path / "m"), "--seed", "0", *tiny()]) == 0
     sentence = "training did not improve validation; using the closed-form solution"
     assert sentence in capsys.readouterr().out
@@ -800,18 +800,18 @@ def test_an_interrupted_fit_is_saved_and_resumed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from vhe.graph.training import GraphTrainer
+    from vhe.graph.training import CrossFitTrainer
 
-    step = GraphTrainer.step
+    step = CrossFitTrainer.step
 
-    def interrupted(self: GraphTrainer, number: int) -> dict[str, float]:
+    def interrupted(self: CrossFitTrainer, number: int) -> dict[str, float]:
         if number == 2:
             os.kill(os.getpid(), signal.SIGINT)
         return step(self, number)
 
     out = tmp_path / "m"
     fit = ["fit", *files, "--out", str(out), *tiny()]
-    monkeypatch.setattr(GraphTrainer, "step", interrupted)
+    monkeypatch.setattr(CrossFitTrainer, "step", interrupted)
     assert main([*fit, "--seed", "1", "--json"]) == 130
     monkeypatch.undo()
     printed = capsys.readouterr()

@@ -152,15 +152,15 @@ def test_an_interrupted_fit_is_never_scored(
 def test_ctrl_c_during_training_ends_the_experiment(
     network: TextNetwork, monkeypatch: pytest.MonkeyPatch, logs: Any
 ) -> None:
-    from vhe.graph.training import GraphTrainer
+    from vhe.graph.training import CrossFitTrainer
 
-    step = GraphTrainer.step
+    step = CrossFitTrainer.step
 
-    def interrupted(self: GraphTrainer, number: int) -> dict[str, float]:
+    def interrupted(self: CrossFitTrainer, number: int) -> dict[str, float]:
         os.kill(os.getpid(), signal.SIGINT)
         return step(self, number)
 
-    monkeypatch.setattr(GraphTrainer, "step", interrupted)
+    monkeypatch.setattr(CrossFitTrainer, "step", interrupted)
     with logs("stopped early"), pytest.raises(KeyboardInterrupt):
         Evaluator(network).measure(Experiment("link", "topics", "vhe", 0.8, "clean", 0, FAST_VHE))
 

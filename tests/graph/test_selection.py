@@ -9,47 +9,17 @@ from vhe.graph.model import TextNeighbours
 from vhe.graph.neighbours import text_neighbours
 from vhe.graph.prior import GraphPrior
 from vhe.graph.selection import (
-    ENOUGH_LINKS,
     LINK_STRENGTHS,
-    MOST_FOLDS,
     TEXT_KNN_WEIGHTS,
     _best,
-    _folds,
     choose_encoder_weight,
     choose_weights,
 )
+from vhe.graph.validation import ENOUGH_LINKS, validation_folds
 
 
 def as_set(links: np.ndarray) -> set[tuple[int, ...]]:
     return {tuple(link) for link in links.tolist()}
-
-
-def numbered_links(count: int, start: int = 0) -> np.ndarray:
-    return np.arange(start, start + 2 * count).reshape(-1, 2)
-
-
-@pytest.mark.parametrize(("links", "validation"), [(100, 10), (30, 9), (5, 4), (3, 8)])
-def test_held_out_links_of_a_fold_are_not_read(links: int, validation: int) -> None:
-    train, held = numbered_links(links), numbered_links(validation, start=1000)
-    folds = list(_folds(train, held, seed=0))
-    assert folds[0][0] is train
-    assert folds[0][1] is held
-    assert len(folds) == 1 + min(MOST_FOLDS - 1, links // validation)
-    everything = as_set(train) | as_set(held)
-    seen: list[tuple[int, ...]] = []
-    for read, held_out in folds:
-        assert not as_set(read) & as_set(held_out)
-        assert as_set(read) | as_set(held_out) == everything
-        assert len(held_out) == validation
-        seen += as_set(held_out)
-    assert len(seen) == len(set(seen))  # each link is held out at most once
-
-
-def test_enough_validation_links_need_no_further_fold() -> None:
-    train = numbered_links(2000)
-    assert len(list(_folds(train, numbered_links(ENOUGH_LINKS, 9000), 0))) == 1
-    assert len(list(_folds(train, numbered_links(ENOUGH_LINKS // 2, 9000), 0))) == 2
-    assert list(_folds(train, train[:0], 0)) == []
 
 
 def test_a_candidate_must_be_better_by_more_than_a_standard_error() -> None:
@@ -86,7 +56,7 @@ def choose(
     near = text_neighbours(codes, np.zeros(len(codes), bool)) if neighbours is None else neighbours
     weights = {"link_strength": None, "text_knn_weight": None, **given}
     lengths = np.full(len(codes), 9)
-    return choose_weights(codes, lengths, near, links, validation, seed=0, **weights)
+    return choose_weights(codes, lengths, near, validation_folds(links, validation, 0), **weights)
 
 
 def clusters(n: int = 80, groups: int = 8) -> tuple[np.ndarray, np.ndarray]:
@@ -149,7 +119,7 @@ def test_candidates_are_scored_on_priors_without_the_held_out_links(
 ) -> None:
     group, links = clusters()
     codes = np.random.default_rng(1).normal(size=(len(group), 8)).astype(np.float32)
-    folds = [as_set(read) for read, _ in _folds(links[60:], links[:60], 0)]
+    folds = [as_set(fold.links) for fold in validation_folds(links[60:], links[:60], 0)]
     read: list[set[tuple[int, ...]]] = []
 
     class Spy(GraphPrior):
@@ -177,7 +147,7 @@ def test_the_weights_of_the_encoder_0_and_1_read_one_part_each() -> None:
     def auc(text: torch.Tensor, vectors: torch.Tensor, weight: float) -> float | None:
         lengths = np.full(len(group), 9)
         return choose_encoder_weight(
-            text, vectors, lengths, links[60:], links[:60], given=weight, seed=0
+            text, vectors, lengths, validation_folds(links[60:], links[:60], 0), given=weight
         ).auc
 
     assert auc(first, third, 1.0) == auc(second, third, 1.0)

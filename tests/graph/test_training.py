@@ -16,8 +16,8 @@ from vhe.graph.model import TextNeighbours
 from vhe.graph.neighbours import text_neighbours
 from vhe.graph.posterior import ITERATIONS
 from vhe.graph.prior import GraphPrior
-from vhe.graph.training import GraphTrainer
-from vhe.graph.validation import ranking_auc
+from vhe.graph.training import CrossFitTrainer, GraphTrainer
+from vhe.graph.validation import win_rates
 from vhe.text.codes import TextCodes
 from vhe.text.lsa import random_word_vectors
 
@@ -181,9 +181,44 @@ def test_validation_is_the_ranking_of_held_out_links(make: Make) -> None:
     vertices, rows = np.unique(trainer.validation, return_inverse=True)
     with torch.no_grad():
         codes = trainer.means(vertices).numpy()
-    assert trainer.validate() == ranking_auc(codes, rows.reshape(-1, 2))
+    assert trainer.validate().tolist() == win_rates(codes, rows.reshape(-1, 2)).tolist()
     trainer.validation = trainer.validation[:0]
-    assert trainer.validate() is None
+    assert not len(trainer.validate())
+    assert CrossFitTrainer([trainer]).validate() is None
+
+
+def test_folds_are_trained_in_step_and_validated_together(make: Make) -> None:
+    links = make().prior.links
+    trainer = CrossFitTrainer([make(links=links[20:]), make(links=links[:-20])])
+    alone = make(links=links[:-20])
+    trainer.folds[0].validation = trainer.folds[0].validation[:3]  # folds of different sizes
+    losses = trainer.step(0), trainer.step(1)
+    assert losses[0]["contrastive"] != alone.step(0)["contrastive"]  # the mean over both
+    alone.step(1)
+    first, second = trainer.words()
+    assert torch.equal(second, alone.words)
+    assert not torch.equal(first, second)
+    rates = [*trainer.folds[0].validate(), *trainer.folds[1].validate()]
+    assert trainer.validate() == pytest.approx(np.mean(rates))
+
+
+def test_folds_are_saved_and_restored_each_on_its_own(make: Make, one_thread: None) -> None:
+    links = make().prior.links
+
+    def trainer() -> CrossFitTrainer:
+        return CrossFitTrainer([make(links=links[20:]), make(links=links[:-20])])
+
+    whole = trainer()
+    whole.step(0)
+    resumed = trainer()
+    resumed.load_weights({name: value.clone() for name, value in whole.weights().items()})
+    resumed.load_optimiser_state(
+        {name: value.clone() for name, value in whole.optimiser_state().items()}
+    )
+    whole.step(1)
+    resumed.step(1)
+    for expected, found in zip(whole.words(), resumed.words(), strict=True):
+        assert torch.equal(expected, found)
 
 
 def test_small_networks_mask_at_most_a_third_of_their_links(make: Make) -> None:

@@ -15,7 +15,7 @@ from vhe.config import PairVHEConfig, VHEConfig
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 from vhe.estimators import Estimator, load_model
-from vhe.graph.training import GraphTrainer
+from vhe.graph.training import CrossFitTrainer
 from vhe.pair.training import PairTrainer
 
 New = Callable[..., Estimator]
@@ -111,7 +111,7 @@ def test_extreme_settings(
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 @pytest.mark.parametrize("validation", [0.0, 0.1])
 @pytest.mark.parametrize(
-    ("model", "trainer_class"), [("graph", GraphTrainer), ("pair", PairTrainer)]
+    ("model", "trainer_class"), [("graph", CrossFitTrainer), ("pair", PairTrainer)]
 )
 def test_weights_that_become_non_finite(
     network: TextNetwork,

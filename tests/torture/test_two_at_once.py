@@ -17,7 +17,7 @@ from vhe.data.network import TextNetwork
 from vhe.data.readers.network_tables import write_tables
 from vhe.errors import VHEError
 from vhe.estimators import Estimator, load_model
-from vhe.graph.training import GraphTrainer
+from vhe.graph.training import CrossFitTrainer
 from vhe.storage.folder import read_folder, write_folder
 from vhe.storage.locks import folder_lock
 
@@ -149,15 +149,15 @@ def test_two_fits_of_one_folder(
     fit: list[str], tmp_path: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second starts while the first is training."""
-    genuine, second = GraphTrainer.step, []
+    genuine, second = CrossFitTrainer.step, []
 
-    def step(trainer: GraphTrainer, number: int) -> dict[str, float]:
+    def step(trainer: CrossFitTrainer, number: int) -> dict[str, float]:
         if not second:
             second.append(None)
             second.append(main(fit))
         return genuine(trainer, number)
 
-    monkeypatch.setattr(GraphTrainer, "step", step)
+    monkeypatch.setattr(CrossFitTrainer, "step", step)
     assert main(fit) == 0
     assert second == [None, 2]
     message = capfd.readouterr().err

@@ -29,7 +29,7 @@ from vhe.fitted import FittedModel, checked
 from vhe.predict.arguments import Pair, columns
 from vhe.predict.calibration import ReliabilityCurve
 from vhe.predict.candidates import known_pairs
-from vhe.predict.link_posterior import fit_link_posterior
+from vhe.predict.link_posterior import MaskedRows, fit_link_posterior
 from vhe.predict.pair_features import (
     GROUPS,
     LINK_STRENGTHS,
@@ -324,23 +324,28 @@ class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn ha
         network, seed = prepared.network, prepared.seed
         names = self._feature_names()
         self._idf = inverse_document_frequency(prepared.corpus)
-        scales = self._masked_scales(prepared, [name for name in names if name in LINK_STRENGTHS])
 
-        def rows(
-            masked: NDArray[np.int64], isolated: NDArray[np.int64], vertices: NDArray[np.int64]
-        ) -> VertexRows:
-            hidden = known_pairs(prepared.held_out[masked], network.links, len(network))
-            hidden |= np.isin(network.links, isolated).any(axis=1)
-            links = network.links[~hidden]
-            nothing: Any = sparse.csr_array((len(network), 1), dtype=np.float32)
-            table = vertex_rows({}, nothing, links, names, seed).take(vertices)
-            words = tfidf_rows(prepared.corpus.select(vertices), self._idf)
-            found = {name: unit_rows(codes) for name, codes in scales(hidden, vertices).items()}
-            return replace(table, words=words, scales=found)
+        def masked_rows(scales: MaskedScales) -> MaskedRows:
+            def rows(
+                masked: NDArray[np.int64], isolated: NDArray[np.int64], vertices: NDArray[np.int64]
+            ) -> VertexRows:
+                hidden = known_pairs(masked, network.links, len(network))
+                hidden |= np.isin(network.links, isolated).any(axis=1)
+                links = network.links[~hidden]
+                nothing: Any = sparse.csr_array((len(network), 1), dtype=np.float32)
+                table = vertex_rows({}, nothing, links, names, seed).take(vertices)
+                words = tfidf_rows(prepared.corpus.select(vertices), self._idf)
+                found = {name: unit_rows(codes) for name, codes in scales(hidden, vertices).items()}
+                return replace(table, words=words, scales=found)
 
+            return rows
+
+        scales = [name for name in names if name in LINK_STRENGTHS]
         self._link_posterior, curve = fit_link_posterior(
-            rows,
-            prepared.held_out,
+            [
+                (masked_rows(fold_scales), held_out)
+                for fold_scales, held_out in self._masked_scales(prepared, scales)
+            ],
             network.links,
             names,
             len(network),
@@ -359,8 +364,14 @@ class Estimator(FittedModel, BaseEstimator):  # type: ignore[misc]  # sklearn ha
         )
 
     @abstractmethod
-    def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
-        """Embeddings of some vertices without some of the held-out links, at each named scale."""
+    def _masked_scales(
+        self, prepared: Preparation, names: list[str]
+    ) -> list[tuple[MaskedScales, NDArray[np.int64]]]:
+        """Embeddings of some vertices without some links, at each named scale.
+
+        One function for each fold of held-out links (m, 2), on which nothing that it uses was
+        trained.
+        """
 
     @abstractmethod
     def _finalise(self, prepared: Preparation) -> None:

@@ -29,7 +29,8 @@ from vhe.graph.model import GraphModel, effective_lengths
 from vhe.graph.neighbours import text_neighbours
 from vhe.graph.prior import WHOLE_GRAPH, GraphPrior, mean_log_length
 from vhe.graph.selection import EncoderChoice, choose_encoder_weight, choose_weights
-from vhe.graph.training import GraphTrainer
+from vhe.graph.training import CrossFitTrainer, GraphTrainer
+from vhe.graph.validation import Fold, validation_folds
 from vhe.predict.pair_features import LINK_STRENGTHS, Rows
 from vhe.runtime import process_group
 from vhe.runtime.arrays import distinct, release
@@ -130,14 +131,15 @@ class VHE(FittedGraph, Estimator):
                 else random_word_vectors(len(corpus.vocabulary), config.latent_dim, seed)
             )
             words = words.to(prepared.device)
+        folds = validation_folds(prepared.links, prepared.validation, seed)
         resumed = prepared.resumed()
         if resumed is not None:
             chosen = resumed[0].chosen
             names = ("link_strength", "text_knn_weight", "encoder_weight")
             strength, weight, share = (chosen.get(name, 0.0) for name in names)
-            words = self._use_vectors(prepared, words, share)
         else:
-            words = self._use_vectors(prepared, words, self.config.encoder_weight)
+            share = self.config.encoder_weight
+        words = self._use_vectors(prepared, words, share, folds)
         self._blocks = Blocks(self._codes, self._columns(prepared), self.verbose)
         with Progress("text codes", show=self.verbose) as progress:
             codes = self._blocks.use(words, progress.report)
@@ -149,29 +151,30 @@ class VHE(FittedGraph, Estimator):
                     codes,
                     self._lengths,
                     self._neighbours,
-                    prepared.links,
-                    prepared.validation,
+                    folds,
                     link_strength=config.link_strength,
                     text_knn_weight=config.text_knn_weight,
                     relative_weights=prepared.network.relative_weights,
                     device=prepared.device,
-                    seed=seed,
                     progress=progress.update,
                 )
         self._strengths: dict[str, Any] = {"link_strength": strength, "text_knn_weight": weight}
-        prior = self._prior(prepared, prepared.links)
-        initial = codes, self._blocks.centre
-        trainer = GraphTrainer(
-            config,
-            words,
-            self._codes,
-            prior,
-            prepared.validation,
-            seed,
-            initial,
-            self._blocks.columns,
+        trainer = CrossFitTrainer(
+            [
+                GraphTrainer(
+                    config,
+                    words,
+                    self._codes,
+                    self._prior(prepared, fold.links),
+                    fold.held_out,
+                    seed,
+                    (codes, self._blocks.centre),
+                    self._blocks.columns,
+                )
+                for fold in folds
+            ]
         )
-        del codes, initial
+        del codes
         steps = config.max_steps if words.shape[1] else 0  # without word vectors, nothing to train
         with Progress("training", steps, show=self.verbose) as progress:
             loop = TrainingLoop(
@@ -188,8 +191,10 @@ class VHE(FittedGraph, Estimator):
             if resumed is not None:
                 loop.resume(*resumed)
             state = loop.run()
-        self._words = trainer.words.detach()
-        del trainer, loop, prior
+        fold_words = trainer.words()
+        self._words = torch.stack(fold_words).mean(dim=0) if len(folds) > 1 else fold_words[0]
+        self._folds = list(zip(fold_words, (fold.held_out for fold in folds), strict=True))
+        del trainer, loop
         if len(corpus) > WHOLE_GRAPH:  # tables for the link posterior; otherwise `means` solves
             self._blocks.use(self._words)
             for name in self._scale_names(self._feature_names()):
@@ -210,7 +215,11 @@ class VHE(FittedGraph, Estimator):
         )
 
     def _use_vectors(
-        self, prepared: Preparation, words: torch.Tensor, weight: float | None
+        self,
+        prepared: Preparation,
+        words: torch.Tensor,
+        weight: float | None,
+        folds: list[Fold],
     ) -> torch.Tensor:
         """Choose the share of the vectors and set up the codes; return the word vectors to train.
 
@@ -230,11 +239,9 @@ class VHE(FittedGraph, Estimator):
                 self._codes(words),
                 torch.from_numpy(vectors).to(device),
                 lengths,
-                prepared.links,
-                prepared.validation,
+                folds,
                 given=weight if corpus.vocabulary else 1.0,
                 relative_weights=prepared.network.relative_weights,
-                seed=prepared.seed,
             )
             self._offered = source
             progress.update(1, encoder_sentence(self._details()["encoder"]))
@@ -299,13 +306,17 @@ class VHE(FittedGraph, Estimator):
         """The embedding and the scales among some features."""
         return ["embedding", *(name for name in LINK_STRENGTHS if name in names)]
 
-    def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
+    def _masked_scales(
+        self, prepared: Preparation, names: list[str]
+    ) -> list[tuple[MaskedScales, NDArray[np.int64]]]:
         """Embeddings of some vertices without some of the links, at each named scale."""
         links = prepared.network.links
-        codes = self._blocks.use(self._words)
         priors = {name: self._prior_of(prepared, name) for name in self._scale_names(names)}
 
-        def scales(hidden: NDArray[np.bool_], vertices: NDArray[np.int64]) -> dict[str, Rows]:
+        def scales(
+            words: torch.Tensor, hidden: NDArray[np.bool_], vertices: NDArray[np.int64]
+        ) -> dict[str, Rows]:
+            codes = self._blocks.use(words)
             numbers, found = np.flatnonzero(hidden), {}
             for name, prior in priors.items():
                 if name != "embedding":
@@ -329,7 +340,9 @@ class VHE(FittedGraph, Estimator):
                 )
             return found
 
-        return scales
+        if not len(prepared.validation):
+            return [(partial(scales, self._words), prepared.held_out)]
+        return [(partial(scales, words), held_out) for words, held_out in self._folds]
 
     def _isolated_weight(self) -> float:
         """The weight of the nearest texts of vertices without links."""
@@ -372,7 +385,7 @@ class VHE(FittedGraph, Estimator):
             name: self._blocks.table(name, partial(self._prior_of, prepared, name))
             for name in self._scale_names(self._link_posterior.names)[1:]
         }
-        del self._codes, self._words, self._neighbours, self._strengths, self._blocks
+        del self._codes, self._words, self._folds, self._neighbours, self._strengths, self._blocks
         del self._vectors, self._lengths
 
 

@@ -134,7 +134,9 @@ class PairVHE(Estimator):
             return ()
         return (f"the pair model does not use {' and '.join(unused)} of {network.name}",)
 
-    def _masked_scales(self, prepared: Preparation, names: list[str]) -> MaskedScales:
+    def _masked_scales(
+        self, prepared: Preparation, names: list[str]
+    ) -> list[tuple[MaskedScales, NDArray[np.int64]]]:
         known = LinkSet(prepared.links, len(prepared.network))  # held-out links were never seen
         contexts = min(self.config.contexts, CALIBRATION_CONTEXTS)
 
@@ -143,7 +145,7 @@ class PairVHE(Estimator):
             found = embedding_of(model, corpus, known, vertices, contexts=contexts, seed=seed)
             return {"embedding": found}
 
-        return scales
+        return [(scales, prepared.held_out)]
 
     def _finalise(self, prepared: Preparation) -> None:
         found = self._global(prepared.network, prepared.corpus, self.contexts, prepared.seed)

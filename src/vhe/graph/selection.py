@@ -1,16 +1,15 @@
 """Choice of the encoder weight and of the coupling strengths on validation links.
 
 The candidates are compared by closed-form posteriors of the initial word vectors, which do not
-depend on links. Where there are few validation links, further folds of the training links are held
-out in turn. The score is the mean of -log(share of vertices that rank above the partner + 0.3): it
-emphasises the first ranks, as MRR does, and still counts the others, as AUC does. A candidate
-replaces the default only if it is better by more than one standard error, so that the default stays
-where there are few links.
+depend on links. Where links are few, several folds are held out in turn. The score is the mean of
+-log(share of vertices that rank above the partner + 0.3): it emphasises the first ranks, as MRR
+does, and still counts the others, as AUC does. A candidate replaces the default only if it is
+better by more than one standard error, so that the default stays where there are few links.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,18 +19,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vhe.data.sampling import random_stream
 from vhe.graph.model import TextNeighbours
 from vhe.graph.posterior import TRAINING_ITERATIONS
 from vhe.graph.prior import WHOLE_GRAPH, GraphPrior, Links
-from vhe.graph.validation import win_rates
+from vhe.graph.validation import Fold, win_rates
 from vhe.runtime.tables import take_rows
 
 LINK_STRENGTHS = (1.0, 0.25, 0.5, 2.0, 4.0, 8.0)  # the default first
 TEXT_KNN_WEIGHTS = (2.0, 0.0, 1.0, 4.0)
 ENCODER_WEIGHTS = (0.4, 0.0, 0.2, 0.6, 1.0)
-ENOUGH_LINKS = 256  # held-out links beyond which no further fold is used
-MOST_FOLDS = 6
 REGION = 16_384  # vertices around the held-out links of a large graph that are solved for
 BEST_SHARE = 0.3  # added to the share of vertices above a partner, so that no rank dominates
 
@@ -52,12 +48,10 @@ def choose_encoder_weight(
     text: Tensor,
     vectors: Tensor,
     lengths: NDArray[Any],
-    links: Links,
-    validation: Links,
+    folds: Sequence[Fold],
     *,
     given: float | None,
     relative_weights: RelativeWeights = lambda links: None,
-    seed: int,
 ) -> EncoderChoice:
     """The best weight among `ENCODER_WEIGHTS`, or the given one, and how it ranks held-out links.
 
@@ -71,16 +65,17 @@ def choose_encoder_weight(
     default = ENCODER_WEIGHTS[0] if given is None else given
     joint, d = torch.cat([text, vectors], dim=1), text.shape[1]
     solved = []
-    for known, held_out in _folds(links, validation, seed):
-        weights = relative_weights(known)
+    for fold in folds:
+        if not len(fold.held_out):
+            continue
         prior = GraphPrior(
-            known,
+            fold.links,
             lengths,
             link_strength=LINK_STRENGTHS[0],
-            relative_weights=weights,
+            relative_weights=relative_weights(fold.links),
             device=text.device,
         )
-        solved.append(_held_out_means(prior, joint, held_out))
+        solved.append(_held_out_means(prior, joint, fold.held_out))
     if not solved:
         return EncoderChoice(default, None, None)
 
@@ -104,14 +99,12 @@ def choose_weights(
     codes: NDArray[np.float32],
     lengths: NDArray[Any],
     neighbours: TextNeighbours,
-    links: Links,
-    validation: Links,
+    folds: Sequence[Fold],
     *,
     link_strength: float | None,
     text_knn_weight: float | None,
     relative_weights: RelativeWeights = lambda links: None,
     device: torch.device | None = None,
-    seed: int,
     progress: Callable[[int], None] = lambda done: None,
 ) -> tuple[float, float]:
     """link_strength and text_knn_weight; one that is given is returned as it is.
@@ -119,48 +112,34 @@ def choose_weights(
     Parameters
     ----------
     codes : (n, d) text codes
-    links, validation : training and held-out links, disjoint
     relative_weights : weights (m,) of links (m, 2), 1 on average; None where they have none
     """
     if link_strength is not None and text_knn_weight is not None:
         return link_strength, text_knn_weight
-    folds = [
-        _fold(codes, device, lengths, neighbours, relative_weights, *fold)
-        for fold in _folds(links, validation, seed)
+    compared = [
+        _fold(codes, device, lengths, neighbours, relative_weights, fold.links, fold.held_out)
+        for fold in folds
+        if len(fold.held_out)
     ]
     done = 0
 
     @cache
     def scores(strength: float, weight: float) -> NDArray[np.float64]:
         nonlocal done
-        rates = [held_out_rates(strength, weight) for held_out_rates in folds]
+        rates = [held_out_rates(strength, weight) for held_out_rates in compared]
         done += 1
         progress(done)
         return _ranking_scores(np.concatenate(rates))
 
     strength = LINK_STRENGTHS[0] if link_strength is None else link_strength
     weight = TEXT_KNN_WEIGHTS[0] if text_knn_weight is None else text_knn_weight
-    if not folds:
+    if not compared:
         return strength, weight
     if text_knn_weight is None:
         weight = _best(TEXT_KNN_WEIGHTS, lambda w: scores(strength, w))
     if link_strength is None:
         strength = _best(LINK_STRENGTHS, lambda s: scores(s, weight))
     return strength, weight
-
-
-def _folds(links: Links, validation: Links, seed: int) -> Iterator[tuple[Links, Links]]:
-    """Training and held-out links of each fold; the validation links are the first fold."""
-    if not len(validation):
-        return
-    yield links, validation
-    size = len(validation)
-    more = min(MOST_FOLDS, -(-ENOUGH_LINKS // size)) - 1
-    order = random_stream(seed, 10).permutation(len(links))
-    for fold in range(min(more, len(links) // size)):
-        held_out = np.zeros(len(links), dtype=bool)
-        held_out[order[fold * size : (fold + 1) * size]] = True
-        yield np.concatenate([links[~held_out], validation]), links[held_out]
 
 
 def _fold(

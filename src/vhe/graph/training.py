@@ -9,9 +9,15 @@ of its links and their strongest neighbours only, with all other codes fixed at 
 training, so that the cost of a step does not grow with the network. These fixed codes were computed
 with the masked links, which therefore reach the predicted ends through the boundary of the region:
 by less than 1 % of their full effect.
+
+Where links are few, the word vectors are trained once for each fold of held-out links
+(`validation.py`), all in step: the number of steps is chosen on all held-out links together, and
+the mean of the word vectors of the folds is used.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -23,7 +29,7 @@ from vhe.data.sampling import LinkBatches
 from vhe.graph.contrastive import contrastive_loss
 from vhe.graph.posterior import COLUMNS, TRAINING_ITERATIONS
 from vhe.graph.prior import WHOLE_GRAPH, GraphPrior
-from vhe.graph.validation import ranking_auc
+from vhe.graph.validation import win_rates
 from vhe.runtime.adam import Adam
 from vhe.runtime.loop import load_optimisers, optimiser_tensors
 from vhe.text.codes import TextCodes
@@ -36,7 +42,7 @@ Vertices = NDArray[np.int64]
 
 
 class GraphTrainer:
-    """Word vectors that are trained through the posterior; a `vhe.runtime.loop.Trainable`.
+    """Word vectors that are trained through the posterior, on one fold of the links.
 
     Parameters
     ----------
@@ -98,11 +104,13 @@ class GraphTrainer:
         return solution[torch.from_numpy(np.searchsorted(region, vertices)).to(codes.device)]
 
     @torch.no_grad()
-    def validate(self) -> float | None:
+    def validate(self) -> NDArray[np.float64]:
+        """The win rates of the held-out links, none where there is nothing to compare."""
         if not len(self.validation) or len(self.codes) < 3:
-            return None
+            return np.zeros(0)
         vertices, rows = np.unique(self.validation, return_inverse=True)
-        return ranking_auc(self.means(vertices).cpu().numpy(), rows.reshape(-1, 2))
+        rates = win_rates(self.means(vertices).cpu().numpy(), rows.reshape(-1, 2))
+        return rates[np.isfinite(rates)]
 
     def weights(self) -> dict[str, Tensor]:
         return {"words": self.words.data, "log_scale": self.log_scale.data}
@@ -116,3 +124,49 @@ class GraphTrainer:
 
     def load_optimiser_state(self, tensors: dict[str, Tensor]) -> None:
         load_optimisers([self.optimiser], tensors)
+
+
+class CrossFitTrainer:
+    """The trainers of all folds as one `vhe.runtime.loop.Trainable`."""
+
+    def __init__(self, folds: Sequence[GraphTrainer]) -> None:
+        self.folds = folds
+
+    def words(self) -> list[Tensor]:
+        """The word vectors (1 + V, d) of each fold."""
+        return [fold.words.detach() for fold in self.folds]
+
+    def step(self, number: int) -> dict[str, float]:
+        terms = [fold.step(number) for fold in self.folds]
+        return {name: float(np.mean([term[name] for term in terms])) for name in terms[0]}
+
+    def validate(self) -> float | None:
+        rates = np.concatenate([fold.validate() for fold in self.folds])
+        return float(rates.mean()) if len(rates) else None
+
+    def weights(self) -> dict[str, Tensor]:
+        return self._numbered([fold.weights() for fold in self.folds])
+
+    def load_weights(self, weights: dict[str, Tensor]) -> None:
+        for number, fold in enumerate(self.folds):
+            fold.load_weights(_of_number(number, weights))
+
+    def optimiser_state(self) -> dict[str, Tensor]:
+        return self._numbered([fold.optimiser_state() for fold in self.folds])
+
+    def load_optimiser_state(self, tensors: dict[str, Tensor]) -> None:
+        for number, fold in enumerate(self.folds):
+            fold.load_optimiser_state(_of_number(number, tensors))
+
+    def _numbered(self, tensors: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+        return {
+            f"fold{number}.{name}": value
+            for number, named in enumerate(tensors)
+            for name, value in named.items()
+        }
+
+
+def _of_number(number: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of one fold, by their names there."""
+    start = f"fold{number}."
+    return {k.removeprefix(start): v for k, v in tensors.items() if k.startswith(start)}

@@ -1,9 +1,48 @@
-"""Ranking scores of held-out links."""
+"""Held-out links and their ranking scores.
+
+One fold of held-out links is enough where links are many. Where they are few, choices on one fold
+would be choices by chance: further parts of the training links are held out in turn.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+
+from vhe.data.sampling import random_stream
+
+ENOUGH_LINKS = 256  # held-out links beyond which no further fold is used
+MOST_FOLDS = 6
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Disjoint training and held-out links, (m, 2) each."""
+
+    links: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+
+
+def validation_folds(
+    links: NDArray[np.int64], validation: NDArray[np.int64], seed: int
+) -> list[Fold]:
+    """The folds of training and validation links; the validation links are held out in the first.
+
+    In the others, as many of the training links are held out, each of them once at most.
+    """
+    found = [Fold(links, validation)]
+    size = len(validation)
+    if not size:
+        return found
+    more = min(MOST_FOLDS, -(-ENOUGH_LINKS // size)) - 1
+    order = random_stream(seed, 10).permutation(len(links))
+    for fold in range(min(more, len(links) // size)):
+        held_out = np.zeros(len(links), dtype=bool)
+        held_out[order[fold * size : (fold + 1) * size]] = True
+        found.append(Fold(np.concatenate([links[~held_out], validation]), links[held_out]))
+    return found
 
 
 def ranking_auc(codes: NDArray[np.float32], links: NDArray[np.int64]) -> float | None:

@@ -25,7 +25,7 @@ are given as texts belong to this kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,7 +39,7 @@ from vhe.predict.pair_features import Floats, Links, VertexRows, crossed, paired
 
 MOST_LINKS = 512
 NEGATIVES = 20  # unlinked pairs of each end of a link
-FOLDS = 3  # parts of the held-out links that are masked in turn
+PARTS = 3  # of the held-out links of a fold, masked in turn
 MANY_LINKS = 20_000
 MASKED_SHARE, LEAST_MASKED = 0.1, 20  # most of the links that masked vertices may have in a fold
 ISOLATED_RIDGE = 60.0  # of the differences between the weights of the two kinds of pairs
@@ -55,9 +55,11 @@ SLOPES = 0.1, 4.0  # limits of the slope of the calibration; the scores have nea
 PAIRS_AT_ONCE = 2**15  # pairs whose rows are gathered at a time, to limit memory
 
 Vertices = NDArray[np.int64]
-# rows of vertices (third), computed without some of the held-out links (first, row numbers) and
-# without all links of some vertices (second)
-MaskedRows = Callable[[Vertices, Vertices, Vertices], VertexRows]
+# rows of vertices (third), computed without some held-out links (first) and without all links of
+# some vertices (second)
+MaskedRows = Callable[[Links, Vertices, Vertices], VertexRows]
+# folds of held-out links (m, 2), each with the rows by word vectors that were not trained on it
+Folds = Sequence[tuple[MaskedRows, Links]]
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,7 @@ def at_density(probability: Floats, density: float) -> Floats:
 
 
 def fit_link_posterior(
-    rows: MaskedRows,
-    held_out: Links,
+    folds: Folds,
     links: Links,
     names: tuple[str, ...],
     n: int,
@@ -132,20 +133,19 @@ def fit_link_posterior(
     *,
     whole_vertices: bool = False,
 ) -> tuple[LinkPosterior, ReliabilityCurve]:
-    """Fit the posterior to held-out links (m, 2) and to random unlinked pairs of their ends.
+    """Fit the posterior to held-out links and to random unlinked pairs of their ends.
 
     The reliability curve is cross-fitted: each half of the links is judged by a fit to the other.
 
     Parameters
     ----------
-    rows : called with the row numbers of some held-out links and with some vertices, whose links it
-        must mask, and with the vertices it must return
+    folds : held-out links, each of which is in one fold only
     links : all links of the network
     names : features, the first of which is the embedding
     n : number of vertices
     whole_vertices : also fit weights for pairs with an isolated vertex, if that is a feature
     """
-    samples = list(_samples(rows, held_out, links, names, n, seed))
+    samples = list(_samples(folds, links, names, n, seed))
     if not samples:  # a complete graph has no unlinked pairs
         alone = {name: float(name == names[0]) for name in names}
         return LinkPosterior(alone, 0.0), reliability_curve(np.array([0.5]), np.array([1]))
@@ -162,7 +162,7 @@ def fit_link_posterior(
     curve = reliability_curve(predicted.ravel(), linked.ravel(), weights=_balanced(linked).ravel())
     posterior = _fit(features, names)
     if whole_vertices and "isolated" in names:
-        isolated = list(_isolated_samples(rows, held_out, links, names, n, seed))
+        isolated = list(_isolated_samples(folds, links, names, n, seed))
         if isolated:
             column = features[..., names.index("isolated")] > 0
             known = features[column], linked[column]
@@ -174,54 +174,61 @@ def fit_link_posterior(
 
 
 def _samples(
-    rows: MaskedRows, held_out: Links, links: Links, names: tuple[str, ...], n: int, seed: int
+    folds: Folds, links: Links, names: tuple[str, ...], n: int, seed: int
 ) -> Iterator[tuple[Floats, Vertices]]:
     """Features (q, 1 + NEGATIVES, F) of ends of links: with the partner, then with others.
 
-    Also the row number of the link of each end, (q,). An end that is linked with all other vertices
-    is left out.
+    Also a number of the link of each end, (q,). An end that is linked with all other vertices is
+    left out.
     """
-    sample = random_stream(seed, 8).permutation(len(held_out))[:MOST_LINKS]
-    unlinked = NonNeighbourSampler(links, n)
-    # one fold masks all of them at once: a negligible share of the links of a large network
-    folds = FOLDS if len(links) < MANY_LINKS else 1
-    for fold, chosen in enumerate(np.array_split(sample, folds)):
-        number = np.repeat(chosen, 2)
-        ends = held_out[number]
+    unlinked, rng, count = NonNeighbourSampler(links, n), random_stream(seed, 8), 0
+    for part, (rows, chosen) in enumerate(_parts(folds, MOST_LINKS, len(links), rng)):
+        number = np.repeat(count + np.arange(len(chosen)), 2)
+        count += len(chosen)
+        ends = np.repeat(chosen, 2, axis=0)
         ends[1::2] = ends[1::2, ::-1]
         full = unlinked.count[ends[:, 0]] == 0
         ends, number = ends[~full], number[~full]
         if not len(ends):
             continue
-        found = _features_of(rows, chosen, chosen[:0], ends, unlinked, names, (seed, 8, fold))
+        found = _features_of(rows, chosen, chosen[:0, 0], ends, unlinked, names, (seed, 8, part))
         yield found, number
 
 
 def _isolated_samples(
-    rows: MaskedRows, held_out: Links, links: Links, names: tuple[str, ...], n: int, seed: int
+    folds: Folds, links: Links, names: tuple[str, ...], n: int, seed: int
 ) -> Iterator[Floats]:
     """Features as in `_samples` of one end of each link, of which all links are masked."""
-    rng = random_stream(seed, 9)
-    sample = rng.permutation(len(held_out))[: MOST_LINKS // 2]
-    unlinked = NonNeighbourSampler(links, n)
+    unlinked, rng = NonNeighbourSampler(links, n), random_stream(seed, 9)
     degree = np.bincount(links.ravel(), minlength=n)
     most = max(MASKED_SHARE * len(links), LEAST_MASKED)
-    folds = FOLDS if len(links) < MANY_LINKS else 1
-    for fold, chosen in enumerate(np.array_split(sample, folds)):
-        ends = held_out[chosen]
+    for part, (rows, chosen) in enumerate(_parts(folds, MOST_LINKS // 2, len(links), rng)):
+        ends = chosen.copy()
         swapped = rng.random(len(ends)) < 0.5
         ends[swapped] = ends[swapped, ::-1]
         # masking many links would change the codes of the other vertices
         few = np.cumsum(degree[ends[:, 0]]) <= most
         ends = ends[few & (unlinked.count[ends[:, 0]] > 0)]
         if len(ends):
-            stream = seed, 9, fold
+            stream = seed, 9, part
             yield _features_of(rows, chosen, ends[:, 0], ends, unlinked, names, stream)
+
+
+def _parts(
+    folds: Folds, most: int, links: int, rng: np.random.Generator
+) -> Iterator[tuple[MaskedRows, Links]]:
+    """The held-out links in the parts that are masked together, ``most`` of them in all."""
+    # one part masks all of them at once: a negligible share of the links of a large network
+    parts = PARTS if links < MANY_LINKS else 1
+    for rows, held_out in folds:
+        sample = rng.permutation(len(held_out))[: most // len(folds)]
+        for chosen in np.array_split(sample, parts):
+            yield rows, held_out[chosen]
 
 
 def _features_of(
     rows: MaskedRows,
-    masked: Vertices,
+    masked: Links,
     isolated: Vertices,
     ends: Links,
     unlinked: NonNeighbourSampler,
