@@ -23,7 +23,9 @@ from vhe.predict.link_posterior import (
     LinkPosterior,
     MaskedRows,
     _calibration,
+    _choice_loss,
     _loss,
+    _others_help,
     at_density,
     fit_link_posterior,
 )
@@ -440,12 +442,79 @@ def test_structure_counts_where_texts_are_useless(new: Callable[..., VHE]) -> No
     assert vhe.evaluate(model, test).auc > vhe.evaluate(alone, test).auc + 0.1
 
 
-def test_common_neighbours_count_in_dense_groups(new: Callable[..., VHE]) -> None:
-    train, test = block_network(200, 8, 0.6, distance=0).split_edges(0.7)
+def test_common_neighbours_count_where_links_are_local(new: Callable[..., VHE]) -> None:
+    """Each vertex of a ring is linked with the next eight; the texts say nothing."""
+    n, rng = 200, np.random.default_rng(0)
+    texts = [" ".join(f"w{w}" for w in rng.integers(60, size=8)) for _ in range(n)]
+    links = np.array([(v, (v + step) % n) for v in range(n) for step in range(1, 9)])
+    train, test = TextNetwork(range(n), texts, links).split_edges(0.7)
     model = new(random_state=0, validation=0.2, max_steps=0).fit(train)
     weights = model._link_posterior.weights
     assert weights["structure"] + weights["neighbours"] > 0.2
-    assert auc(test, model.score_indices) > auc(test, cosines(model)) - 0.005
+    assert auc(test, model.score_indices) > auc(test, cosines(model)) + 0.01
+
+
+def test_features_that_do_not_help_have_no_weight(new: Callable[..., VHE]) -> None:
+    """In groups all links are equally likely, and the embedding knows the groups."""
+    train, test = block_network(200, 8, 0.6, distance=0).split_edges(0.7)
+    model = new(random_state=0, validation=0.2, max_steps=0).fit(train)
+    assert model._link_posterior.names == ("embedding",)
+    assert set(model._link_posterior.weights) == set(ALL)
+    assert auc(test, model.score_indices) == pytest.approx(auc(test, cosines(model)))
+
+
+def choices(gain: float, links: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Features of two ends per link: an embedding of noise, and another with a gain."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(2 * links, 1 + NEGATIVES, 2))
+    features[:, 0, 1] += gain
+    return features, np.repeat(rng.permutation(links), 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_other_features_must_help(seed: int) -> None:
+    names = ("embedding", "words")
+    assert _others_help(*choices(2.0, 60, seed), names)
+    features, number = choices(2.0, 60, seed)
+    features[:, :, 0] = features[:, :, 1]  # nothing that the embedding does not say
+    features[:, :, 1] = np.random.default_rng(seed).normal(size=features.shape[:2])
+    assert not _others_help(features, number, names)
+
+
+def test_each_link_is_judged_by_a_fit_to_other_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, number = choices(1.0, 20)
+    features[:, 0, 0] = number  # shows which links a fit reads
+    fitted: list[tuple[int, set[float]]] = []
+
+    def spy(features: np.ndarray, names: tuple[str, ...]) -> LinkPosterior:
+        fitted.append((features.shape[2], set(features[:, 0, 0].tolist())))
+        return LinkPosterior(dict.fromkeys(names, 0.0), 0.0)
+
+    judged: list[np.ndarray] = []
+    original = link_posterior._choice_loss
+
+    def loss(scores: np.ndarray) -> np.ndarray:
+        judged.append(scores)
+        return original(scores)
+
+    monkeypatch.setattr(link_posterior, "_fit", spy)
+    monkeypatch.setattr(link_posterior, "_choice_loss", loss)
+    assert not _others_help(features, number, ("embedding", "words"))  # equal losses: no gain
+    everything = set(range(20))
+    for k in range(0, len(fitted), 2):
+        (one, alone), (two, both) = fitted[k : k + 2]
+        assert (one, two) == (1, 2)
+        assert alone == both < everything
+        assert 2 * len(everything - alone) == len(judged[k])  # both ends of the other links
+    left_out = [everything - read for _, read in fitted[::2]]
+    assert sum(map(len, left_out)) == len(set.union(*left_out)) == 20
+
+
+def test_the_loss_of_a_choice_against_a_loop() -> None:
+    scores = np.random.default_rng(0).normal(size=(4, 5))
+    expected = [-np.log(np.exp(row[0]) / np.exp(row).sum()) for row in scores]
+    np.testing.assert_allclose(_choice_loss(scores), expected)
+    assert np.isfinite(_choice_loss(np.array([[1e4, -1e4], [-1e4, 1e4]]))).all()
 
 
 def test_words_count_where_linked_texts_share_rare_words(new: Callable[..., VHE]) -> None:
