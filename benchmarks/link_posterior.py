@@ -61,7 +61,8 @@ def main() -> None:
                     key = {"ratio": percent, "method": method, "seed": seed}
                     old = [row for row in stored["scores"] if key.items() <= row.items()]
                     if not old:
-                        old = [key | measure(network(seed), percent, method, seed)]
+                        scores = measure(network(seed), percent, method, seed)
+                        old = [key | {"git": provenance(0)["git"]} | scores]
                         stored["scores"] += old
                         with atomic_write(file) as temporary:
                             temporary.write_text(written(stored), encoding="utf-8")

@@ -29,7 +29,7 @@ def test_means_over_seeds_and_the_best_of_each_measure(tmp_path: Path) -> None:
     assert "| `VHE` | **85.0** / 40.0 |" in page
     assert "| TF-IDF | 70.0 / **45.0** |" in page
     assert "TADW" not in page  # not measured with the second seed
-    assert "10 vertices, 4.0 links per vertex; seeds 0 to 1; commit 0123456789." in page
+    assert "10 vertices, 4.0 links per vertex; seeds 0 to 1; `VHE` at commit 0123456789." in page
     assert "AUC: `VHE` is at or above one scale, diffused text and TF-IDF in 1 of 1" in page
     assert "at worst -5.0 (Perl modules, 15 %)" in page
 

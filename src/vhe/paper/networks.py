@@ -77,9 +77,11 @@ def networks_page(results: Path) -> list[str]:
         size = f"{network['vertices']:,} vertices, {degree:.1f} links per vertex"
         if name.startswith("small-"):
             size = f"{len(seeds)} networks of 100 to 300 vertices"
-        commit = str(network["origin"]["git"])[:10]
+        origin = network["origin"]["git"]
+        own = [row.get("git", origin) for row in network["scores"] if row["method"] == "vhe"]
+        commit = ", ".join(dict.fromkeys(str(found)[:10] for found in own))
         lines += [f"## {NETWORKS[name]}", ""]
-        lines += [f"{size}; {span}; commit {commit}.", ""]
+        lines += [f"{size}; {span}; `VHE` at commit {commit}.", ""]
         lines += [*_compared(cells, means), ""]
     return [*lines, "## Ablation", "", ABLATION, "", *_ablation(_read(results / "ablation"))]
 
