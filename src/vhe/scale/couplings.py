@@ -16,7 +16,8 @@ from vhe.graph.model import NEIGHBOURS, text_precision
 from vhe.graph.prior import LARGEST_WEIGHT
 from vhe.predict.pair_features import LINK_STRENGTHS
 from vhe.runtime.arrays import distinct
-from vhe.scale.lists import nearest
+from vhe.scale.centroids import centroids_path
+from vhe.scale.lists import TEXTS, nearest
 from vhe.scale.shards import (
     Numbers,
     Ragged,
@@ -53,7 +54,7 @@ def half_links(part: int, work: Path, part_rows: list[int]) -> None:
 def near_texts(block: int, work: Path, sizes: list[int], starts: Numbers) -> None:
     """Write both directions of the pairs of the nearest texts of a block, sorted."""
     table, numbers = Sharded(work, "directions", sizes), Sharded(work, "rows", sizes)
-    centroids = np.asarray(read_array(work / "centroids.npy"))
+    centroids = np.asarray(read_array(centroids_path(work, TEXTS)))
     i, j, cosine = nearest(block, table, numbers, centroids, starts, NEIGHBOURS)
     records = np.empty(2 * len(i), dtype=NEAR)
     records["i"], records["j"] = np.append(i, j), np.append(j, i)

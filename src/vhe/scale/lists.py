@@ -14,56 +14,29 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from vhe.data.text import concatenated_ranges
 from vhe.graph.neighbours import largest
+from vhe.scale.centroids import Vectors, centroids_path, nearest_centroids
 from vhe.scale.shards import Numbers, Sharded, collect, read_array, shard, write_array
 from vhe.scale.words import directions
 
-LIST_ROWS = 512  # vertices per list, so that the cost per vertex does not grow with the network
-LEAST_LISTS, MOST_LISTS = 16, 1 << 14
+TEXTS = "initial"  # the table of text codes that the lists are made of
+LIST_ROWS = 512  # texts per list, so that the cost per text does not grow with the network
 PROBES = 16  # lists that a list is compared with
 EXACT_UP_TO = 10_000  # vertices; up to here a list is compared with all lists
-SAMPLE_PER_LIST, LARGEST_SAMPLE = 64, 200_000  # texts that the centroids come from
-ITERATIONS = 5  # of k-means
 
-Vectors = NDArray[np.float32]
 PLACE = np.dtype([("position", "<i8"), ("row", "<i8")])
-
-
-def make_centroids(work: Path, centre: Vectors, part_rows: list[int]) -> None:
-    """Write the centroids of the lists (L, d), unit length, in an order in which neighbours are
-    similar: k-means of evenly spaced texts."""
-    codes = Sharded(work, "initial", part_rows)
-    n = len(codes)
-    count = min(n, max(LEAST_LISTS, min(n // LIST_ROWS, MOST_LISTS)))
-    size = min(n, max(count, min(SAMPLE_PER_LIST * count, LARGEST_SAMPLE)))
-    sample = directions(codes.take(np.linspace(0, n - 1, size).astype(np.int64)), centre)
-    table = torch.from_numpy(sample[sample.any(axis=1)])
-    if not len(table):  # no tokens found in any text
-        table = torch.ones(1, sample.shape[1])
-    count = min(count, len(table))
-    centres = table[torch.linspace(0, len(table) - 1, count).long()]
-    for _ in range(ITERATIONS):
-        nearest = torch.cat([(part @ centres.T).argmax(dim=1) for part in table.split(1 << 14)])
-        sums = torch.zeros_like(centres).index_add_(0, nearest, table)
-        empty = torch.bincount(nearest, minlength=count) == 0
-        sums[empty] = centres[empty]
-        centres = torch.nn.functional.normalize(sums, dim=1)
-    ordered = centres.numpy()
-    write_array(work / "centroids.npy", ordered[np.array(_similar_order(ordered))])
 
 
 def assign(part: int, work: Path, centre: Vectors, part_rows: list[int]) -> Numbers:
     """Write the list of each vertex of a part; return the number of vertices per list."""
-    centroids = np.asarray(read_array(work / "centroids.npy"))
-    rows = directions(read_array(shard(work, "initial", part)), centre)
+    centroids = np.asarray(read_array(centroids_path(work, TEXTS)))
+    rows = directions(read_array(shard(work, TEXTS, part)), centre)
     start = sum(part_rows[:part])
     found = np.arange(start, start + len(rows)) % len(centroids)  # of empty texts
     filled = np.flatnonzero(rows.any(axis=1))
-    for some in np.array_split(filled, max(1, len(filled) * len(centroids) >> 24)):
-        found[some] = (rows[some] @ centroids.T).argmax(axis=1)
+    found[filled] = nearest_centroids(rows[filled], centroids)
     write_array(shard(work, "lists", part), found)
     return np.bincount(found, minlength=len(centroids))
 
@@ -108,19 +81,8 @@ def gather_block(
     records = collect(work, "places", len(part_rows), "position", start, start + sizes[block])
     rows = records["row"][np.argsort(records["position"])]
     write_array(shard(work, "rows", block), rows)
-    codes = Sharded(work, "initial", part_rows).take(rows)
+    codes = Sharded(work, TEXTS, part_rows).take(rows)
     write_array(shard(work, "directions", block), directions(codes, centre))
-
-
-def list_sums(block: int, work: Path, table: str, sizes: list[int], starts: Numbers) -> Any:
-    """The sums of the rows of each list of a block: the first list, and (lists, d)."""
-    low = sum(sizes[:block])
-    first, last = np.searchsorted(starts, [low, low + sizes[block]])
-    rows = np.asarray(read_array(shard(work, table, block)), dtype=np.float64)
-    number = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
-    sums = np.zeros((last - first, rows.shape[1]))
-    np.add.at(sums, number, rows)
-    return int(first), sums
 
 
 def nearby(
@@ -129,7 +91,6 @@ def nearby(
     numbers: Sharded,
     centroids: Vectors,
     starts: Numbers,
-    probes: int | None = None,
 ) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
     """What the vertices of each list of a block are compared with, list after list.
 
@@ -141,7 +102,6 @@ def nearby(
     table : in the order of positions
     numbers : the row numbers of the positions
     centroids, starts : of the lists, (L, d) and (L + 1,)
-    probes : number of the nearest lists (default: `PROBES`)
     """
     low, high = table.starts[block : block + 2]
     first, last = np.searchsorted(starts, [low, high]).tolist()
@@ -149,7 +109,7 @@ def nearby(
     near = np.tile(np.arange(len(centroids)), (last - first if exact else 0, 1))
     if not exact:
         cosine = torch.from_numpy(centroids[first:last] @ centroids.T)
-        near = cosine.topk(min(probes or PROBES, len(centroids)), dim=1).indices.numpy()
+        near = cosine.topk(min(PROBES, len(centroids)), dim=1).indices.numpy()
     others = order = np.zeros(0, np.int64)
     for number, lists in enumerate(near, start=first):
         own = np.arange(starts[number], starts[number + 1])
@@ -195,22 +155,3 @@ def nearest(
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
     i, j, cosines = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return i, j, cosines
-
-
-def _similar_order(centres: Vectors) -> list[int]:
-    """An order in which neighbours are similar: halves along the principal direction, again and
-    again."""
-    stack, order = [np.arange(len(centres))], []
-    while stack:
-        group = stack.pop()
-        if len(group) <= 2:
-            order += group.tolist()
-            continue
-        rows = centres[group] - centres[group].mean(axis=0)
-        direction = rows[int(np.argmax((rows**2).sum(axis=1)))]
-        for _ in range(4):
-            direction = (rows @ direction) @ rows
-            direction = direction / max(float(np.linalg.norm(direction)), 1e-12)
-        along = group[np.argsort(rows @ direction, kind="stable")]
-        stack += [along[len(along) // 2 :], along[: len(along) // 2]]
-    return order

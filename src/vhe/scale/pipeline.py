@@ -21,6 +21,7 @@ from vhe.predict.pair_features import LINK_STRENGTHS
 from vhe.runtime.provenance import provenance
 from vhe.runtime.tables import parse_bytes
 from vhe.scale import couplings, ids, isolated, lists, model, solver, suggest, words
+from vhe.scale.centroids import find_centroids
 from vhe.scale.engine import Applied, Engine, OnPhase, connected
 from vhe.scale.inputs import Dataset, part_files, read_dataset
 from vhe.scale.shards import read_array, write_array, write_json
@@ -32,6 +33,8 @@ WORK = "work"  # subfolder for the checkpoints, deleted at the end
 ROWS_PER_PART, ROWS_PER_BLOCK = 50_000, 65_536
 LEAST_BLOCKS = 8  # so that the workers of a small network have something to do
 BYTES_PER_TEXT = 20_000  # of memory, while it is tokenised
+ROWS_PER_SEARCH = 4096  # vertices whose suggestions a task finds
+BYTES_PER_SEARCH = 400_000  # of memory, for each of them
 STATE_BYTES = 12  # of the solver, per vertex and column
 STATE_SHARE = 0.25  # of the memory of the workers
 
@@ -133,18 +136,12 @@ class Phases:
         self.starts = np.asarray(read_array(self.work / "list-starts.npy"))
         phase("neighbours", self._neighbours)
         self.links = phase("couplings", self._couplings)
-        systems: dict[str, solver.System] = {}
         names = ["embedding", *(name for name in LINK_STRENGTHS if name in self.posterior.names)]
         for name in names:
-            systems[name] = solver.System(
-                self.work,
-                name,
-                self.sizes,
-                **phase(f"system of {name}", partial(self._system, name)),
-            )
-            solve = partial(self._solve, systems[name], name, dim)
-            phase(f"posterior of {name}", solve)
-        phase("variance", partial(self._solve, systems["embedding"], solver.VARIANCE, PROBES))
+            found = phase(f"system of {name}", partial(self._system, name))
+            system = solver.System(self.work, name, self.sizes, **found)
+            columns = {name: dim} | ({solver.VARIANCE: PROBES} if name == "embedding" else {})
+            phase(f"posterior of {name}", partial(self._solve, system, columns))
         phase("isolated vertices", self._isolated)
         phase("suggestions", self._suggestions)
         phase("model", self._model)
@@ -264,7 +261,7 @@ class Phases:
     def _lists(self, rows: int) -> list[int]:
         engine, parts = self.engine, range(len(self.part_rows))
         centre = np.asarray(read_array(self.work / "initial-centre.npy"))
-        engine.map("lists", lists.make_centroids, [self.work], centre, self.part_rows)
+        find_centroids(engine, lists.TEXTS, self.part_rows, lists.LIST_ROWS, centre)
         counts = np.stack(
             engine.map("lists", lists.assign, parts, self.work, centre, self.part_rows)
         )
@@ -326,15 +323,21 @@ class Phases:
         bound = solver.spectral_radius(engine, solver.System(work, name, sizes, owners))
         return {"owners": owners, "radius": bound}
 
-    def _solve(self, system: solver.System, target: str, columns: int) -> int:
-        """Solve for all columns, as many at a time as the memory affords; return the iterations."""
-        affordable = int(STATE_SHARE * self.memory * self.threads / (self.n * STATE_BYTES))
-        width = max(1, min(columns, affordable))
-        groups = [(k, min(k + width, columns)) for k in range(0, columns, width)]
-        for group in groups:
-            solver.solve(self.engine, system, target, group, self.seed)
+    def _solve(self, system: solver.System, columns: dict[str, int]) -> int:
+        """Solve for all columns of some targets, as many at a time as the memory affords.
+
+        Returns the number of iterations.
+        """
+        memory = STATE_SHARE * self.memory * self.threads
+        affordable = int(memory / (self.n * STATE_BYTES * solver.IN_TURN))
+        groups: list[solver.Group] = []
+        for target, count in columns.items():
+            width = max(1, min(-(-count // solver.IN_TURN), affordable))
+            groups += [(target, (k, min(k + width, count))) for k in range(0, count, width)]
+        solver.solve(self.engine, system, groups, self.seed)
         blocks = range(len(self.sizes))
-        self.engine.map("columns", solver.combine_columns, blocks, self.work, target, groups)
+        for target in columns:
+            self.engine.map("columns", solver.combine_columns, blocks, self.work, target, groups)
         return solver.iterations_for(system.radius)
 
     def _isolated(self) -> None:
@@ -345,25 +348,30 @@ class Phases:
         self.engine.map("isolated vertices", isolated.use_isolated, blocks, self.work)
 
     def _suggestions(self) -> None:
-        engine, work, blocks = self.engine, self.work, range(len(self.sizes))
+        engine, work, sizes, blocks = self.engine, self.work, self.sizes, range(len(self.sizes))
         engine.map("unit vectors", suggest.write_unit, blocks, work)
-        sums = engine.map("lists", lists.list_sums, blocks, work, "unit", self.sizes, self.starts)
-        centroids = np.concatenate([total for _, total in sorted(sums, key=lambda pair: pair[0])])
-        length = np.maximum(np.linalg.norm(centroids, axis=1, keepdims=True), 1e-12)
-        write_array(work / "mean-centroids.npy", (centroids / length).astype(np.float32))
+        find_centroids(engine, suggest.UNIT, sizes, suggest.LIST_ROWS)
+        counts = np.stack(engine.map("lists of embeddings", suggest.assign, blocks, work, sizes))
+        rows = max(1, min(ROWS_PER_SEARCH, self.memory // BYTES_PER_SEARCH))
+        starts, ranges = lists.make_blocks(counts.sum(axis=0), rows)
+        numbers = range(len(ranges))
+        members = suggest.gather_members
+        engine.map("lists of embeddings", members, numbers, work, len(blocks), starts, ranges)
         density = float(np.clip(2 * self.links / max(self.n * (self.n - 1), 1), 1e-9, 1 - 1e-6))
         engine.map(
             "suggestions",
-            suggest.suggest_block,
-            blocks,
+            suggest.suggest_range,
+            numbers,
             work,
-            self.sizes,
-            self.starts,
+            sizes,
+            ranges,
+            starts,
             self.settings["suggestions"],
             self.posterior,
             len(words.read_words(self.out / "vocabulary.json")),
             density,
         )
+        engine.map("suggestions", suggest.write_suggestions, blocks, work, sizes, len(ranges))
 
     def _model(self) -> None:
         parts = range(len(self.part_rows))

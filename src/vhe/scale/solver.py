@@ -33,10 +33,12 @@ TOLERANCE = 1e-3  # largest relative error of the solution
 MOST_ITERATIONS = 300
 BOUND_ITERATIONS = 10
 LEAST_RADIUS = 1e-3
+IN_TURN = 2  # groups of columns
 VARIANCE = "variance"  # the system of the embedding with random signs on the right-hand side
 
 Block = NDArray[np.float32]
 State = tuple[Block, ...]  # of a block: what others need first
+Group = tuple[str, tuple[int, int]]  # the name of a posterior, or `VARIANCE`, and columns of it
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,25 @@ def iterations_for(radius: float) -> int:
     return min(MOST_ITERATIONS, max(2, math.ceil(math.log(TOLERANCE / 2) / math.log(factor))))
 
 
-def solve(engine: Engine, system: System, target: str, columns: tuple[int, int], seed: int) -> None:
-    """Solve for some columns of the means, or of the random signs of the variance, and write them.
+def solve(engine: Engine, system: System, groups: Sequence[Group], seed: int) -> None:
+    """Solve for groups of columns and write the solutions.
 
-    All iterations are submitted at once; Dask runs each when its inputs are there.
+    All iterations of a group are submitted at once; Dask runs each when its inputs are there. While
+    the blocks of one group wait for rows of others, the workers go on with another group.
     """
+    submitted: list[tuple[str, list[Any]]] = []
+    for target, columns in groups:
+        task = f"{target}, columns {columns[0] + 1} to {columns[1]}"
+        submitted.append((task, _submit(engine, system, target, columns, seed)))
+        if len(submitted) == IN_TURN:
+            engine.gather(*submitted.pop(0))
+    for task, futures in submitted:
+        engine.gather(task, futures)
+
+
+def _submit(
+    engine: Engine, system: System, target: str, columns: tuple[int, int], seed: int
+) -> list[Any]:
     blocks = range(len(system.sizes))
     arguments = system.work, system.name, target, columns, seed
     states = engine.submit(_start, [blocks], *arguments)
@@ -91,14 +107,13 @@ def solve(engine: Engine, system: System, target: str, columns: tuple[int, int],
             engine, system, states, _step, following * ratio, 2 * following / system.radius
         )
         ratio = following
-    finished = engine.submit(_finish, [blocks, states], *arguments)
-    del states
-    engine.gather(f"{target}, columns {columns[0] + 1} to {columns[1]}", finished)
+    return engine.submit(_finish, [blocks, states], *arguments)
 
 
-def combine_columns(block: int, work: Path, target: str, groups: Sequence[tuple[int, int]]) -> None:
-    """Join the columns that were solved for one after the other; of signs, estimate variances."""
-    parts = [read_array(_group(work, target, columns, block)) for columns in groups]
+def combine_columns(block: int, work: Path, target: str, groups: Sequence[Group]) -> None:
+    """Join the columns of all groups of a target; of signs, estimate variances."""
+    ranges = [columns for name, columns in groups if name == target]
+    parts = [read_array(_group(work, target, columns, block)) for columns in ranges]
     if target != VARIANCE:
         write_array(shard(work, f"mean-{target}", block), np.concatenate(parts, axis=1))
         return
