@@ -51,7 +51,7 @@ def busy_seconds() -> float:
 
 def halo_rows(work: Path) -> int:
     """The rows that the blocks receive from each other in an iteration of the solver."""
-    return sum(len(np.load(path)["halo"]) for path in (work / "system-embedding").iterdir())
+    return sum(len(np.load(path)) for path in (work / "system-embedding-halo").iterdir())
 
 
 def recall(work: Path, count: int, k: int = 10) -> float:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 CHUNK = 100_000  # texts made at a time
+ROW_GROUP = 25_000  # texts; one worker of the engine reads a group at a time
 SAMPLED = 0.02  # seconds between samples of the anonymous memory
 MEMORY = "peak_gb", "anonymous_gb"
 
@@ -72,7 +73,8 @@ def _write(n: int, paths: tuple[Path, Path], topics: int) -> None:
             own = common - common % topics + topic[ids, None]
             words = np.where(rng.random(shape) < 0.4, own, common)
             texts = [" ".join(names[row]) for row in words]
-            writer.write_table(pa.table({"id": ids, "text": texts}, schema=schema))
+            table = pa.table({"id": ids, "text": texts}, schema=schema)
+            writer.write_table(table, row_group_size=ROW_GROUP)
     for path, final in zip(temporary, paths, strict=True):
         path.rename(final)
 

@@ -19,7 +19,7 @@ from vhe.scale.words import directions
 
 LEAST_LISTS, MOST_LISTS = 16, 1 << 14
 SAMPLE_PER_LIST, LARGEST_SAMPLE = 64, 200_000  # rows that the centroids come from
-ITERATIONS = 5  # of k-means
+ITERATIONS = 3  # of k-means
 PRODUCTS_AT_ONCE = 1 << 24
 
 Vectors = NDArray[np.float32]

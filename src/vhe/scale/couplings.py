@@ -1,4 +1,4 @@
-"""The linear systems of the posteriors, one file per block: couplings, diagonal, exchange.
+"""The linear systems of the posteriors in blocks: couplings, diagonal, exchange.
 
 The couplings s are those of `vhe.graph.prior`, computed from both ends in the block of each, so
 that every block has its rows of the symmetric matrix. A column of another block is part of the
@@ -26,7 +26,6 @@ from vhe.scale.shards import (
     read_array,
     shard,
     write_array,
-    write_arrays,
     write_ragged,
 )
 from vhe.scale.words import corpus_of, read_words
@@ -37,8 +36,9 @@ LINK = np.dtype([("i", "<i8"), ("j", "<i8")])
 NEAR = np.dtype([("i", "<i8"), ("j", "<i8"), ("cosine", "<f4")])
 
 
-def system_path(work: Path, name: str, block: int) -> Path:
-    return work / f"system-{name}" / f"{block:05d}.npz"
+def system_part(work: Path, name: str, part: str, block: int) -> Path:
+    """The file of "offsets", "columns" and "weights" of the matrix, "diagonal" or "halo"."""
+    return shard(work, f"system-{name}-{part}", block)
 
 
 def half_links(part: int, work: Path, part_rows: list[int]) -> None:
@@ -146,14 +146,14 @@ def write_system(
     matrix = sparse.csr_array((s, (i - low, column)), shape=shape)
     precision = np.asarray(read_array(shard(work, "precision", block)))
     total = np.asarray(matrix.sum(axis=1), dtype=np.float32)
-    write_arrays(
-        system_path(work, name, block),
-        offsets=matrix.indptr.astype(np.int32),
-        columns=matrix.indices.astype(np.int32),
-        weights=matrix.data,
-        diagonal=precision + total,
-        halo=halo,
-    )
+    for part, array in (
+        ("offsets", matrix.indptr.astype(np.int32)),
+        ("columns", matrix.indices.astype(np.int32)),
+        ("weights", matrix.data),
+        ("diagonal", precision + total),
+        ("halo", halo),
+    ):
+        write_array(system_part(work, name, part, block), array)
     ends = np.searchsorted(halo, np.append(0, np.cumsum(sizes)))
     return list(np.flatnonzero(np.diff(ends)).tolist())
 
@@ -166,7 +166,7 @@ def write_boundary(
     low = sum(sizes[:block])
     wanted = [np.zeros(0, np.int64)]
     for other in receivers:
-        halo = read_array(system_path(work, name, other))["halo"]
+        halo = read_array(system_part(work, name, "halo", other))
         first, last = np.searchsorted(halo, [low, low + sizes[block]])
         wanted.append(halo[first:last])
     write_array(shard(work, f"boundary-{name}", block), distinct(np.concatenate(wanted)) - low)
@@ -174,7 +174,7 @@ def write_boundary(
 
 def write_receipt(block: int, work: Path, sizes: list[int], name: str) -> None:
     """Write where the halo of a block is in the boundaries of others: one row for each of them."""
-    halo = read_array(system_path(work, name, block))["halo"]
+    halo = read_array(system_part(work, name, "halo", block))
     starts = np.append(0, np.cumsum(sizes))
     ends = np.searchsorted(halo, starts)
     positions = [np.zeros(0, np.int64)]

@@ -30,6 +30,8 @@ def connected(scheduler: str, workers: int, max_memory: int | None, local: Path)
     """A client of a scheduler; "local" starts one with worker processes on this machine."""
     try:
         from distributed import Client, LocalCluster
+
+        from vhe.scale.memory import ReusedMemory
     except ImportError:
         raise VHEError(
             "fitting with a scheduler needs Dask: install it with pip install 'vhe[scale]'"
@@ -63,6 +65,7 @@ def connected(scheduler: str, workers: int, max_memory: int | None, local: Path)
             client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         except TimeoutError:
             raise VHEError(f"the Dask scheduler {scheduler} has no workers: start some") from None
+        client.register_plugin(ReusedMemory())
         yield client
 
 

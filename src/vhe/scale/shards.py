@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, BinaryIO, cast
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,24 +40,16 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
         np.lib.format.write_array(cast(Any, _Writer(file)), array, allow_pickle=False)
 
 
-def write_arrays(path: Path, **arrays: NDArray[Any]) -> None:
-    """Write an NPZ file, not compressed."""
-    with atomic_write(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-
-
 def write_json(path: Path, value: object) -> None:
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(value, indent=1), encoding="utf-8")
 
 
 def read_array(path: Path) -> Any:
-    """The array of an NPY file, memory-mapped and read-only, or the arrays of an NPZ file."""
-    try:
-        if path.suffix == ".npy":  # mapped as such, also if it looks like another kind of file
-            return np.lib.format.open_memmap(path, mode="r")
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError, TypeError, TokenError, BadZipFile) as error:
+    """The array of an NPY file, memory-mapped and read-only."""
+    try:  # mapped as such, also if it looks like another kind of file
+        return np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, EOFError, TypeError, TokenError) as error:
         reason = shortened(" ".join((getattr(error, "strerror", None) or str(error)).split()))
         raise VHEError(f"{path} cannot be read: {reason}; fit the model again.") from None
 
