@@ -12,7 +12,7 @@ TRIM_THRESHOLD, MMAP_THRESHOLD, ARENAS = -1, -3, -8  # parameters of mallopt, se
 KEPT = 1 << 28  # bytes of freed memory that a worker keeps
 
 
-class ReusedMemory(WorkerPlugin):  # type: ignore[misc]
+class ReusedMemory(WorkerPlugin):
     """Lets a worker reuse freed memory.
 
     Dask makes glibc return freed memory to the system at once. New pages for every array then cost
