@@ -163,6 +163,19 @@ def test_large_networks_are_searched_in_the_nearest_lists(
     assert shares[12] > 0.9
 
 
+def test_words_lift_partners_without_links_above_others(
+    tables: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suggest, "FURTHER", 30)
+    other = {"embedding": 3.0, "words": 0.5}
+    tables.posterior = LinkPosterior({"embedding": 3.0, "words": 0.0}, 0.0, other, -1.5)
+    best = np.argsort(-exact(tables), axis=1)[:, :5]
+    alone = np.array([not len(own) for own in tables.links])
+    assert alone[best[~alone]].mean() > 0.2
+    found = suggestions(tables, 200, 5)["row"]
+    assert np.mean([len({*a} & {*b}) / 5 for a, b in zip(found, best, strict=True)]) > 0.95
+
+
 def test_fewer_partners_than_wanted(tables: SimpleNamespace) -> None:
     found = suggestions(tables, 200, 895)
     n = len(found)

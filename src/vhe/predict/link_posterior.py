@@ -50,6 +50,7 @@ FEW_LINKS = 100
 EMBEDDING_RIDGE = 0.3
 CHOICE_SHARE = 0.5  # weight of choosing the partner of an end
 CHOICE_FOLDS = 5  # of the cross-validation that compares the features with the embedding alone
+LEAST_GAIN = 1.5  # of the features in this comparison, in standard errors
 LEAST_SPREAD = 0.05  # standard deviation below which a feature is taken to be constant
 LEAST_EMBEDDING_SPREAD = 1e-4  # for the embedding, whose rows may be nearly parallel
 LEAST_WEIGHT = 0.02  # of the standardised embedding, so that it always ranks pairs
@@ -183,8 +184,8 @@ def fit_link_posterior(
 def _others_help(features: Floats, number: Vertices, names: tuple[str, ...]) -> bool:
     """Whether partners are chosen better with the other features than by the embedding alone.
 
-    The mean gain in the log-loss over the links, each judged by a fit to other links, must exceed
-    its standard error.
+    The mean gain in the log-loss over the links, each judged by a fit to other links, must be
+    clearly larger than its standard error.
     """
     links, of_query = np.unique(number, return_inverse=True)
     if len(names) < 2 or len(links) < CHOICE_FOLDS:
@@ -197,7 +198,7 @@ def _others_help(features: Floats, number: Vertices, names: tuple[str, ...]) -> 
             scores = features[own][..., :count] @ np.array([*weights.values()])
             losses[own] = _choice_loss(scores)
     gain = np.bincount(of_query, loss[0] - loss[1]) / np.bincount(of_query)
-    return bool(gain.mean() > gain.std() / np.sqrt(len(links)))
+    return bool(gain.mean() > LEAST_GAIN * gain.std() / np.sqrt(len(links)))
 
 
 def _choice_loss(scores: Floats) -> Floats:

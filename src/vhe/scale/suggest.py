@@ -163,7 +163,10 @@ def _candidates(
     excluded: Any,
     count: int,
 ) -> tuple[Any, Numbers]:
-    """The best partners of some vertices by all but the words: log odds and rows, (m, count).
+    """The best partners of some vertices by all but the words: log odds and rows, (m, 2 count).
+
+    Half of them are the best partners without links: these have weights of their own in the
+    posterior, so that the words may add more to them than to the others.
 
     Parameters
     ----------
@@ -172,7 +175,7 @@ def _candidates(
     near : (m, p) the lists that each is compared with
     lists, lengths : the numbers of the lists, and of their members
     """
-    value = np.full((*near.shape, count), -np.inf, dtype=np.float32)
+    value = np.full((2, *near.shape, count), -np.inf, dtype=np.float32)
     column = np.zeros(value.shape, dtype=np.int32)
     order = np.argsort(near, axis=None, kind="stable")
     first_of = np.searchsorted(near.ravel()[order], np.append(lists, lists[-1] + 1))
@@ -180,17 +183,25 @@ def _candidates(
     for group, (first, last) in enumerate(pairwise(ends)):
         queries, slots = np.divmod(order[first_of[group] : first_of[group + 1]], near.shape[1])
         at_once = max(1, PAIRS_AT_ONCE // max(1, last - first))
+        alone = np.flatnonzero(rows.degree[first:last] == 0)
         for start in range(0, len(queries) if last > first else 0, at_once):
             some, slot = queries[start : start + at_once], slots[start : start + at_once]
             score = _without_words(posterior, rows, places[some], slice(first, last))
             linked = excluded[some, first:last].tocoo()
             score[linked.row, linked.col] = -np.inf
-            best = torch.from_numpy(score).topk(min(count, last - first), dim=1)
-            value[some, slot, : best.values.shape[1]] = best.values.numpy()
-            column[some, slot, : best.values.shape[1]] = first + best.indices.numpy()
-    best = torch.from_numpy(value.reshape(len(places), -1)).topk(count, dim=1)
-    every: Any = column.reshape(len(places), -1)
-    return best.values.numpy(), np.take_along_axis(every, best.indices.numpy(), axis=1)
+            of_alone = score[:, alone]
+            score[:, alone] = -np.inf
+            kinds = (np.arange(last - first), score), (alone, of_alone)
+            for kind, (numbers, scores) in enumerate(kinds):
+                best = torch.from_numpy(scores).topk(min(count, len(numbers)), dim=1)
+                value[kind, some, slot, : best.values.shape[1]] = best.values.numpy()
+                column[kind, some, slot, : best.values.shape[1]] = first + numbers[best.indices]
+    found = [torch.from_numpy(kind.reshape(len(places), -1)).topk(count, dim=1) for kind in value]
+    columns = [
+        np.take_along_axis(every.reshape(len(places), -1), best.indices.numpy(), axis=1)
+        for every, best in zip(column, found, strict=True)
+    ]
+    return np.hstack([best.values.numpy() for best in found]), np.hstack(columns)
 
 
 def _weights(posterior: LinkPosterior, name: str, isolated: Any) -> Any:
@@ -230,10 +241,11 @@ def _without_words(
 def _words(posterior: LinkPosterior, rows: VertexRows, places: Numbers, columns: Numbers) -> Any:
     """What the words add to the log odds of pairs of rows, in the shape of ``columns``."""
     first, second = np.repeat(places, columns.shape[1]), columns.ravel()
-    common = rows.words[first].multiply(rows.words[second]).sum(axis=1)
-    isolated = (rows.degree[first] == 0) | (rows.degree[second] == 0)
-    value = _weights(posterior, "words", isolated) * np.log1p(100 * np.asarray(common).ravel())
-    return value.astype(np.float32).reshape(columns.shape)
+    weight = _weights(posterior, "words", (rows.degree[first] == 0) | (rows.degree[second] == 0))
+    read = np.flatnonzero(weight)
+    common = rows.words[first[read]].multiply(rows.words[second[read]]).sum(axis=1)
+    weight[read] *= np.log1p(100 * np.asarray(common).ravel())
+    return weight.reshape(columns.shape)
 
 
 class _Tables:
