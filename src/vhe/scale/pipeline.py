@@ -143,6 +143,7 @@ class Phases:
             columns = {name: dim} | ({solver.VARIANCE: PROBES} if name == "embedding" else {})
             phase(f"posterior of {name}", partial(self._solve, system, columns))
         phase("isolated vertices", self._isolated)
+        self.ranges: list[int] = phase("lists of embeddings", self._embedding_lists)
         phase("suggestions", self._suggestions)
         phase("model", self._model)
 
@@ -347,30 +348,36 @@ class Phases:
         self.engine.map("isolated vertices", isolated.write_isolated, blocks, *arguments)
         self.engine.map("isolated vertices", isolated.use_isolated, blocks, self.work)
 
-    def _suggestions(self) -> None:
+    def _embedding_lists(self) -> list[int]:
+        """Write the lists that suggestions come from; return the sizes of ranges of them."""
         engine, work, sizes, blocks = self.engine, self.work, self.sizes, range(len(self.sizes))
         engine.map("unit vectors", suggest.write_unit, blocks, work)
         find_centroids(engine, suggest.UNIT, sizes, suggest.LIST_ROWS)
-        counts = np.stack(engine.map("lists of embeddings", suggest.assign, blocks, work, sizes))
+        counts = np.stack(engine.map("lists", suggest.assign, blocks, work, sizes))
         rows = max(1, min(ROWS_PER_SEARCH, self.memory // BYTES_PER_SEARCH))
         starts, ranges = lists.make_blocks(counts.sum(axis=0), rows)
-        numbers = range(len(ranges))
+        write_array(work / "embedding-list-starts.npy", starts)
         members = suggest.gather_members
-        engine.map("lists of embeddings", members, numbers, work, len(blocks), starts, ranges)
+        engine.map("lists", members, range(len(ranges)), work, len(blocks), starts, ranges)
+        return ranges
+
+    def _suggestions(self) -> None:
+        engine, work, sizes, ranges = self.engine, self.work, self.sizes, self.ranges
         density = float(np.clip(2 * self.links / max(self.n * (self.n - 1), 1), 1e-9, 1 - 1e-6))
         engine.map(
             "suggestions",
             suggest.suggest_range,
-            numbers,
+            range(len(ranges)),
             work,
             sizes,
             ranges,
-            starts,
+            np.asarray(read_array(work / "embedding-list-starts.npy")),
             self.settings["suggestions"],
             self.posterior,
             len(words.read_words(self.out / "vocabulary.json")),
             density,
         )
+        blocks = range(len(sizes))
         engine.map("suggestions", suggest.write_suggestions, blocks, work, sizes, len(ranges))
 
     def _model(self) -> None:
