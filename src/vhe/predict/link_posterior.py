@@ -15,7 +15,7 @@ than those of the degrees are constrained to be at least 0: similarity can only 
 probability of a link. The weight of the embedding is always positive, so that it decides the
 ranking where validation links are few and the penalty dominates. The other features are used only
 if they help: if, in a cross-validation over the validation links, they reduce the second term by
-more than its standard error. Finally, a logistic regression on the weighted sum of the features
+more than 1.5 standard errors. Finally, a logistic regression on the weighted sum of the features
 (Platt 1999) calibrates the probabilities.
 
 Pairs with an isolated vertex (one without links) have separate weights, because structural features
