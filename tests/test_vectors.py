@@ -11,6 +11,7 @@ from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 from vhe.estimators.graph import encoder_sentence
 from vhe.graph.selection import ENCODER_WEIGHTS, choose_encoder_weight
+from vhe.graph.validation import validation_folds
 from vhe.text.encoders import TextEncoder
 from vhe.text.vector_codes import VectorCodes, joint_codes
 
@@ -102,15 +103,15 @@ def test_the_weight_is_chosen_on_validation_links() -> None:
     noise = torch.from_numpy(rng.normal(size=(N, TOPICS)).astype(np.float32))
     links = network().links
     lengths = np.full(N, 4)
+    folds = validation_folds(links[20:], links[:20], seed=0)
     for text, vector, expected in ((noise, good, 1.0), (good, noise, 0.0)):
-        found = choose_encoder_weight(
-            text, vector, lengths, links[20:], links[:20], given=None, seed=0
-        )
+        found = choose_encoder_weight(text, vector, lengths, folds, given=None)
         assert abs(found.weight - expected) <= 0.4
         assert (found.auc > found.auc_without) == (expected == 1)
-    few = choose_encoder_weight(good, noise, lengths, links, links[:0], given=None, seed=0)
+    nothing = validation_folds(links, links[:0], seed=0)
+    few = choose_encoder_weight(good, noise, lengths, nothing, given=None)
     assert few.weight == ENCODER_WEIGHTS[0]
-    fixed = choose_encoder_weight(good, noise, lengths, links[20:], links[:20], given=0.7, seed=0)
+    fixed = choose_encoder_weight(good, noise, lengths, folds, given=0.7)
     assert fixed.weight == 0.7
 
 

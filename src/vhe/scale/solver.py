@@ -84,7 +84,7 @@ def solve(engine: Engine, system: System, groups: Sequence[Group], seed: int) ->
     """Solve for groups of columns and write the solutions.
 
     All iterations of a group are submitted at once; Dask runs each when its inputs are there. While
-    the blocks of one group wait for rows of others, the workers go on with another group.
+    the blocks of one group wait for rows of others, the workers compute another group.
     """
     submitted: list[tuple[str, list[Any]]] = []
     for target, columns in groups:
