@@ -176,9 +176,7 @@ def test_log_odds_of_candidates() -> None:
     places = np.array([3, 0, 17, 29, 8])
     for posterior in (LinkPosterior(weights, -1.0), LinkPosterior(weights, -1.0, other, 0.5)):
         expected = posterior.log_odds_matrix(rows.take(places), rows)
-        columns = np.tile(np.arange(n), (len(places), 1))
-        found = suggest._without_words(posterior, rows, places, slice(0, n))
-        part = suggest._without_words(posterior, rows, places, slice(7, 19))
+        found = suggest._log_odds(posterior, rows, places, slice(0, n))
+        part = suggest._log_odds(posterior, rows, places, slice(7, 19))
         np.testing.assert_allclose(part, found[:, 7:19], rtol=1e-6)
-        found = found + suggest._words(posterior, rows, places, columns)
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

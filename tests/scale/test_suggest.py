@@ -163,10 +163,7 @@ def test_large_networks_are_searched_in_the_nearest_lists(
     assert shares[12] > 0.9
 
 
-def test_words_lift_partners_without_links_above_others(
-    tables: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(suggest, "FURTHER", 30)
+def test_words_lift_partners_without_links_above_others(tables: SimpleNamespace) -> None:
     other = {"embedding": 3.0, "words": 0.5}
     tables.posterior = LinkPosterior({"embedding": 3.0, "words": 0.0}, 0.0, other, -1.5)
     best = np.argsort(-exact(tables), axis=1)[:, :5]

@@ -1,9 +1,8 @@
-"""The likeliest missing links of each vertex: candidates from lists, ranked by the posterior.
+"""The likeliest missing links of each vertex: all members of some lists, scored by the posterior.
 
 The vertices are clustered anew, by their embeddings. All members of the lists whose centroids are
-nearest to a vertex are ranked by what the link posterior knows without their words, the first of
-them by everything. A task handles the vertices of some consecutive lists, which are similar, so
-that most of them are compared with the same lists.
+nearest to a vertex are scored. A task handles the vertices of some consecutive lists, which are
+similar, so that most of them are compared with the same lists.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ from vhe.scale.checked import SUGGESTION
 from vhe.scale.lists import EXACT_UP_TO
 from vhe.scale.shards import Numbers, Ragged, Sharded, collect, read_array, shard, write_array
 
-PAIRS_AT_ONCE = 1 << 21  # that are ranked without words
-QUERIES = 256  # whose candidates' words are compared at a time
+PAIRS_AT_ONCE = 1 << 21  # that are scored
 UNIT = "unit"  # the table of embeddings of unit length, which the lists are made of
 LIST_ROWS = 256  # vertices per list
-LISTS = 12  # that candidates come from; up to `EXACT_UP_TO` vertices from all lists:
+LISTS = 16  # that a vertex is compared with; up to `EXACT_UP_TO` vertices with all lists:
 AROUND = 512  # the lists nearest to that of a vertex; the vertex chooses among them
-FURTHER = 60  # candidates whose words are compared, beyond the number of suggestions
+TIED = 10  # further candidates, so that of equally likely ones the first vertices are suggested
 
 MEMBER = np.dtype([("list", "<i8"), ("position", "<i8"), ("row", "<i8")])
 
@@ -97,20 +95,13 @@ def suggest_range(
     places = int(np.searchsorted(members, low)) + np.arange(high - low)
     rows = _Tables(work, sizes, posterior, vocabulary)(positions)
     excluded = _excluded(work, sizes, positions, places)
-    count = k + (FURTHER if "words" in posterior.names else 0)
-    candidates = _candidates(posterior, rows, places, near, lists, lengths, excluded, count)
+    value, column = _likeliest(posterior, rows, places, near, lists, lengths, excluded, k + TIED)
+    rank = np.lexsort((row_numbers[column], -value))[:, :k]
+    value, column = (np.take_along_axis(array, rank, axis=1) for array in (value, column))
     found = np.empty(len(places), dtype=_found(k))
     found["position"] = positions[places]
-    for start in range(0, len(places), QUERIES):
-        part = slice(start, start + QUERIES)
-        value, column = (array[part] for array in candidates)
-        if "words" in posterior.names:
-            value = value + _words(posterior, rows, places[part], column)
-        rank = np.lexsort((row_numbers[column], -value))[:, :k]
-        value, column = (np.take_along_axis(array, rank, axis=1) for array in (value, column))
-        partners = found["partners"][part]
-        partners["row"] = np.where(np.isfinite(value), positions[column], -1)
-        partners["probability"] = at_density(sigmoid(value), density)
+    found["partners"]["row"] = np.where(np.isfinite(value), positions[column], -1)
+    found["partners"]["probability"] = at_density(sigmoid(value), density)
     write_array(shard(work, "found", number), found[np.argsort(found["position"])])
 
 
@@ -153,7 +144,7 @@ def _excluded(work: Path, sizes: list[int], positions: Numbers, places: Numbers)
     return sparse.csr_array((np.ones(len(query), np.int8), (query, column)), shape=shape)
 
 
-def _candidates(
+def _likeliest(
     posterior: LinkPosterior,
     rows: VertexRows,
     places: Numbers,
@@ -163,10 +154,7 @@ def _candidates(
     excluded: Any,
     count: int,
 ) -> tuple[Any, Numbers]:
-    """The best partners of some vertices by all but the words: log odds and rows, (m, 2 count).
-
-    Half of them are the best partners without links: these have weights of their own in the
-    posterior, so that the words may add more to them than to the others.
+    """The likeliest partners of some vertices: log odds and rows, (m, count).
 
     Parameters
     ----------
@@ -175,7 +163,7 @@ def _candidates(
     near : (m, p) the lists that each is compared with
     lists, lengths : the numbers of the lists, and of their members
     """
-    value = np.full((2, *near.shape, count), -np.inf, dtype=np.float32)
+    value = np.full((*near.shape, count), -np.inf, dtype=np.float32)
     column = np.zeros(value.shape, dtype=np.int32)
     order = np.argsort(near, axis=None, kind="stable")
     first_of = np.searchsorted(near.ravel()[order], np.append(lists, lists[-1] + 1))
@@ -183,25 +171,17 @@ def _candidates(
     for group, (first, last) in enumerate(pairwise(ends)):
         queries, slots = np.divmod(order[first_of[group] : first_of[group + 1]], near.shape[1])
         at_once = max(1, PAIRS_AT_ONCE // max(1, last - first))
-        alone = np.flatnonzero(rows.degree[first:last] == 0)
         for start in range(0, len(queries) if last > first else 0, at_once):
             some, slot = queries[start : start + at_once], slots[start : start + at_once]
-            score = _without_words(posterior, rows, places[some], slice(first, last))
+            score = _log_odds(posterior, rows, places[some], slice(first, last))
             linked = excluded[some, first:last].tocoo()
             score[linked.row, linked.col] = -np.inf
-            of_alone = score[:, alone]
-            score[:, alone] = -np.inf
-            kinds = (np.arange(last - first), score), (alone, of_alone)
-            for kind, (numbers, scores) in enumerate(kinds):
-                best = torch.from_numpy(scores).topk(min(count, len(numbers)), dim=1)
-                value[kind, some, slot, : best.values.shape[1]] = best.values.numpy()
-                column[kind, some, slot, : best.values.shape[1]] = first + numbers[best.indices]
-    found = [torch.from_numpy(kind.reshape(len(places), -1)).topk(count, dim=1) for kind in value]
-    columns = [
-        np.take_along_axis(every.reshape(len(places), -1), best.indices.numpy(), axis=1)
-        for every, best in zip(column, found, strict=True)
-    ]
-    return np.hstack([best.values.numpy() for best in found]), np.hstack(columns)
+            best = torch.from_numpy(score).topk(min(count, last - first), dim=1)
+            value[some, slot, : best.values.shape[1]] = best.values.numpy()
+            column[some, slot, : best.values.shape[1]] = first + best.indices.numpy()
+    best = torch.from_numpy(value.reshape(len(places), -1)).topk(count, dim=1)
+    every: Any = column.reshape(len(places), -1)
+    return best.values.numpy(), np.take_along_axis(every, best.indices.numpy(), axis=1)
 
 
 def _weights(posterior: LinkPosterior, name: str, isolated: Any) -> Any:
@@ -211,10 +191,8 @@ def _weights(posterior: LinkPosterior, name: str, isolated: Any) -> Any:
     return np.where(isolated, *values).astype(np.float32)
 
 
-def _without_words(
-    posterior: LinkPosterior, rows: VertexRows, places: Numbers, members: slice
-) -> Any:
-    """Log odds, without what the words add, of some of the vertices with some others."""
+def _log_odds(posterior: LinkPosterior, rows: VertexRows, places: Numbers, members: slice) -> Any:
+    """The log odds of some of the vertices with some others, in single precision."""
     log_degree = np.log1p(rows.degree).astype(np.float32)
     alone = rows.degree[members] == 0
     score = np.empty((len(places), len(alone)), dtype=np.float32)
@@ -234,18 +212,15 @@ def _without_words(
             np.arcsinh(value, out=value)
             value *= _weights(posterior, name, mixed)
             own += value
+        words = _weights(posterior, "words", mixed)
+        if words.any():
+            value = (rows.words[queries] @ rows.words[members].T).toarray()
+            value *= np.float32(100)
+            np.log1p(value, out=value)
+            value *= words
+            own += value
         score[chosen] = own
     return score
-
-
-def _words(posterior: LinkPosterior, rows: VertexRows, places: Numbers, columns: Numbers) -> Any:
-    """What the words add to the log odds of pairs of rows, in the shape of ``columns``."""
-    first, second = np.repeat(places, columns.shape[1]), columns.ravel()
-    weight = _weights(posterior, "words", (rows.degree[first] == 0) | (rows.degree[second] == 0))
-    read = np.flatnonzero(weight)
-    common = rows.words[first[read]].multiply(rows.words[second[read]]).sum(axis=1)
-    weight[read] *= np.log1p(100 * np.asarray(common).ravel())
-    return weight.reshape(columns.shape)
 
 
 class _Tables:
