@@ -1,15 +1,15 @@
 """Seconds and peak memory of each phase of a fit by several worker processes.
 
     python benchmarks/scale.py [--vertices 20000] [--topics 100] [--workers 2] [--memory-limit 3GB]
-        [--features words,degree] [--recall 200] [--data FOLDER] [--keep FOLDER]
+        [--features degree] [--recall 200] [--data FOLDER] [--keep FOLDER]
         [--store results/scale]
 
 The network is that of benchmarks/sizes.py. CPU seconds are those of all workers, memory is the
 largest resident size of a worker during the phase (Linux), "others" the mean number of cores that
-other programs used meanwhile. Whether the link posterior uses its two further scales, which need a
-posterior each, is decided by the fit to the sample: runs that are compared have ``--features
-words,degree``. With ``--recall K`` the suggestions of K vertices are compared with the exact ones:
-the likeliest of all vertices by the link posterior.
+other programs used meanwhile. Which features the link posterior uses is decided by the fit to the
+sample: its further scales need a posterior each, its words most of the time of the suggestions.
+Runs that are compared have ``--features degree``. With ``--recall K`` the suggestions of K vertices
+are compared with the exact ones: the likeliest of all vertices by the link posterior.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ FAULTS = FOLDER.parent / "reliability"
 BLOCK = re.compile(r"(<!-- table: ([\w ]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 FIRST_EDITION = {"vertices": "1,000,000", "cpu": 830, "gb": 10.6}  # as measured then, one thread
 IDLE = 0.3  # cores used by other programs, while wall seconds are compared
-FEATURES = "words,degree"  # of the link posterior of the runs that are compared
+FEATURES = "degree"  # of the link posterior of the runs that are compared
 GROWTH = 100_000, 1_000_000  # vertices whose time per vertex is compared
 PREDICTED = 10**6, 10**7, 10**8, 10**9  # vertices of the cost model
 DIMENSIONS, WORDS, NEIGHBOURS, LINKS = 200, 88, 16, 2.1  # of a vertex of the synthetic network
@@ -75,7 +75,7 @@ def engine() -> str:
     for run in runs:
         figures = (
             f"{run['vertices']:,}",
-            "default" if run["features"] != FEATURES else FEATURES.replace(",", ", "),
+            "all" if "structure" in run["features"] else run["features"].replace(",", ", "),
             run["workers"],
             run["memory_limit"],
             f"{run['others']:.1f}",
