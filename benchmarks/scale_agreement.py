@@ -54,7 +54,9 @@ def write(network: vhe.TextNetwork, folder: Path, parts: int) -> None:
 def compared(name: str, address: str) -> dict[str, Any]:
     network = vhe.load(name)
     train, test = network.split_edges(RATIO, seed=SEED)
-    model = vhe.VHE(random_state=SEED, verbose=False, threads=1, link_features=LINK_FEATURES)
+    model = vhe.VHE(
+        random_state=SEED, verbose=False, threads=1, link_features=",".join(LINK_FEATURES)
+    )
     model.fit(train)
     n, found = len(train), {"network": name, "vertices": len(train)}
     found["auc_one_process"] = 100 * vhe.evaluate(Cosine(model.embedding_), test).auc
