@@ -35,7 +35,7 @@ MOST_ITERATIONS = 300
 BOUND_ITERATIONS = 10
 LEAST_RADIUS = 1e-3
 IN_TURN = 2  # groups of columns
-ROWS_AT_ONCE = 1024
+ROWS_AT_ONCE = 1024  # of a block, whose temporary arrays fit into the cache
 VARIANCE = "variance"  # the system of the embedding with random signs on the right-hand side
 
 Block = NDArray[np.float32]
@@ -166,32 +166,33 @@ def _system(work: Path, name: str, part: str, block: int) -> Any:
 def _coupled(
     block: int, rows: Block, boundaries: list[Block], work: Path, name: str
 ) -> Iterator[tuple[slice, Tensor, Tensor]]:
-    """S times the rows of a block and of its halo, and the diagonal of A, by ranges of rows.
-
-    What a range needs beside S fits into the cache.
-    """
+    """S times the rows of a block and of its halo, and the diagonal of A, by ranges of rows."""
     positions = read_array(shard(work, f"receipt-{name}", block))
     ends = read_array(shard(work, f"receipt-{name}-offsets", block))[1:] + len(rows)
     dense = np.empty((len(rows) + len(positions), rows.shape[1]), np.float32)
     dense[: len(rows)] = rows
     for boundary, first, last in zip(boundaries, [len(rows), *ends[:-1]], ends, strict=True):
-        own = positions[first - len(rows) : last - len(rows)]
-        np.take(boundary, own, axis=0, out=dense[first:last], mode="clip")
+        received = positions[first - len(rows) : last - len(rows)]
+        np.take(boundary, received, axis=0, out=dense[first:last], mode="clip")
     offsets, columns, weights, diagonal = (
         torch.tensor(_system(work, name, part, block))
         for part in ("offsets", "columns", "weights", "diagonal")
     )
     for start in range(0, len(rows), ROWS_AT_ONCE):
-        part = slice(start, min(start + ROWS_AT_ONCE, len(rows)))
-        own = slice(int(offsets[start]), int(offsets[part.stop]))
+        end = min(start + ROWS_AT_ONCE, len(rows))
+        entries = slice(int(offsets[start]), int(offsets[end]))
         matrix = torch.sparse_csr_tensor(
-            offsets[start : part.stop + 1] - offsets[start],
-            columns[own],
-            weights[own],
-            (part.stop - start, len(dense)),
+            offsets[start : end + 1] - offsets[start],
+            columns[entries],
+            weights[entries],
+            (end - start, len(dense)),
             check_invariants=False,
         )
-        yield part, multiply(matrix, torch.from_numpy(dense)), diagonal[part, None]
+        yield (
+            slice(start, end),
+            multiply(matrix, torch.from_numpy(dense)),
+            diagonal[start:end, None],
+        )
 
 
 def _power(block: int, state: State, boundaries: list[Block], work: Path, name: str) -> State:
