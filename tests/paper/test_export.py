@@ -36,7 +36,7 @@ def test_csv_has_one_row_per_figure_with_the_published_one(tables) -> None:
 def test_latex_has_a_table_per_measure_and_escapes(tables) -> None:
     text = as_latex(tables)
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 8
-    assert r"VHE & 97.5 $\pm$ 0.7 \\" in text
+    assert r"VHE & \textbf{97.5 $\pm$ 0.7} \\" in text
     assert r"VHE as published & 98.3 $\pm$ 0.2 \\" in text
     assert r"55 \%" in text
     assert r"$\lambda$ = 0.99" in text

@@ -312,6 +312,17 @@ def test_several_processes_give_the_results_of_one(mini: str, tmp_path: Path) ->
     assert again == Tally(finished_before=4)
 
 
+def test_the_warnings_of_workers_are_logged_by_the_parent(
+    mini: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    short = {"max_words": 3, "max_steps": 0, "latent_dim": 8, "min_count": 1}
+    todo = [Experiment("link", mini, "vhe", 0.8, "clean", 0, short)]
+    tally = run(todo, tmp_path / "results", report=lambda line: None, workers=2)
+    assert tally.done == 1
+    assert any("truncated to 3 words" in record.message for record in caplog.records)
+    assert "truncated" not in capfd.readouterr().err
+
+
 def test_a_killed_run_leaves_complete_files_and_no_workers(mini: str, tmp_path: Path) -> None:
     program = (
         "from pathlib import Path\n"

@@ -21,6 +21,7 @@ from vhe.cli import (
     fit,
     map,
     report,
+    report_tables,
     reproduce,
     score,
     serve,
@@ -66,6 +67,11 @@ COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
         "[TASK]",
         "link --datasets cora --methods tfidf,vhe --seeds 0-2",
     ),
+    (
+        report_tables.report_tables,
+        "[--format latex|csv]",
+        "--format latex --task link --datasets cora --measures auc",
+    ),
     (bench.bench, "[NAME]", "alignment --datasets cora,hepth"),
     (doctor.doctor, "[MODEL]", "runs/cora"),
 )
@@ -87,7 +93,7 @@ def make_app() -> App:
         result_action="return_int_as_exit_code_else_zero",
     )
     for position, (command, usage, example) in enumerate(COMMANDS):
-        name = command.__name__
+        name = command.__name__.replace("_", "-")
         app.command(
             command,
             help=description(command),
@@ -121,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(OUT_OF_MEMORY if is_out_of_memory(error) else str(error))
     except CycloptsError as error:
         command = " ".join(["vhe", *(error.command_chain or ())])
-        names = [function.__name__ for function, _, _ in COMMANDS]
+        names = [function.__name__.replace("_", "-") for function, _, _ in COMMANDS]
         return _fail(f"{usage_error(error, names)}; see {command} --help")
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)

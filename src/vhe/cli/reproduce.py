@@ -46,10 +46,6 @@ def reproduce(
     out: Annotated[
         Path | None, Help("report: folder for the pages (default: docs/results)")
     ] = None,
-    format: Annotated[
-        Literal["markdown", "latex", "csv"] | None,
-        Help("report: markdown (pages), latex or csv (one file) (default: markdown)"),
-    ] = None,
     workers: Annotated[PositiveInt, Help("number of processes")] = 1,
     background: Annotated[bool, Help("run detached from this terminal")] = False,
     json: Json = False,
@@ -68,8 +64,8 @@ def reproduce(
     - quick: 24 results of link prediction, measured again in minutes and compared
       with those in --results; the exit status is 1 unless all are within two standard
       deviations (options: --results, --workers)
-    - report: Markdown pages with our tables and figures beside the paper's, or, with
-      --format, the tables in one file (options: --results, --out, --format)
+    - report: Markdown pages with our tables and figures beside the paper's (options:
+      --results, --out); vhe report-tables prints the tables as LaTeX or CSV
 
     Each experiment writes one file. Finished experiments are not repeated: after
     Ctrl-C the same command resumes. All experiments of one seed run before those of
@@ -77,10 +73,8 @@ def reproduce(
     days.
     """
     if task == "report":
-        _report(results, out or PAGES, format or "markdown", json)
+        _report(results, out or PAGES, json)
         return 0
-    if format is not None:
-        raise VHEError(f"--format: {task} writes no tables: omit it, or use vhe reproduce report")
     if out is not None:
         raise VHEError(f"--out: {task} writes to --results: omit it, or use vhe reproduce report")
     if task == "quick":
@@ -190,19 +184,13 @@ def _quick(results: Path, workers: int, json: bool) -> int:
     return 1 if any(check.agrees is False for check in checks) else 0
 
 
-def _report(
-    results: Path, out: Path, format: Literal["markdown", "latex", "csv"], json: bool
-) -> None:
-    """Write the pages or the tables of the results; print their paths."""
+def _report(results: Path, out: Path, json: bool) -> None:
+    """Write the pages of the results; print their paths."""
     check_writable(out / "README.md")
-    from vhe.paper.export import write_tables
     from vhe.paper.report import write_report
 
     with diagnostics_to_stderr(json):
-        if format == "markdown":
-            written = write_report(results, out)
-        else:
-            written = [write_tables(results, out, format)]
+        written = write_report(results, out)
     if json:
         print_json({"files": written})
     else:

@@ -1,23 +1,20 @@
-"""All tables of our results in one CSV or LaTeX file."""
+"""The tables of our results as CSV or LaTeX."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple, get_args
 
-from vhe.errors import VHEError
-from vhe.evaluation.experiment import MEASURES, TITLES, WHOLE, Task
+from vhe.evaluation.experiment import CALIBRATION, MEASURES, TITLES, WHOLE, Task
 from vhe.evaluation.summary import Figure
 from vhe.paper.grid import PROTOCOLS
-from vhe.paper.overview import provenance_note
 from vhe.paper.published import PAPER_NAMES
-from vhe.paper.results import read_results
 from vhe.paper.tables import (
     COMPARED,
     Result,
+    best_keys,
     dataset_name,
     datasets,
     display,
@@ -26,10 +23,10 @@ from vhe.paper.tables import (
     measured,
     published_figures,
 )
-from vhe.runtime.files import atomic_write
+from vhe.runtime.messages import counted
 
-FILES = {"csv": "tables.csv", "latex": "tables.tex"}
-COLUMNS = "task,dataset,protocol,measure,method,name,column,mean,std,seeds,paper,paper_std"
+ABOUT = ("task", "dataset", "protocol", "measure", "method", "name", "column")
+COLUMNS = (*ABOUT, "mean", "std", "seeds", "paper", "paper_std")
 SIGNS = {"λ": "lambda", "α": "alpha", "±": "pm", "†": "dagger", "‡": "ddagger"}
 LATEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "%&_#$"} | {s: f"$\\{name}$" for s, name in SIGNS.items()}
@@ -53,41 +50,34 @@ class Table(NamedTuple):
         return [(method, part) for method in methods for part in columns]
 
 
-def write_tables(results: Path, out: Path, format: Literal["latex", "csv"]) -> Path:
-    """Write all tables to one file in the folder ``out``; return it."""
-    found = list(read_results(results))
-    if not found:
-        raise VHEError(
-            f"{results}: no finished results: run vhe reproduce --results {results} first"
-        )
-    tables = list(all_tables(found))
-    writer = f"vhe reproduce report --format {format}"
-    note = provenance_note(found, "vhe reproduce", writer)
-    text = as_csv(tables) if format == "csv" else f"% {note}\n{as_latex(tables)}"
-    with atomic_write(out / FILES[format]) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return out / FILES[format]
-
-
-def all_tables(results: Sequence[Result]) -> Iterator[Table]:
-    """Yield the tables of all tasks that have results."""
+def all_tables(
+    results: Sequence[Result], measures: Collection[str] | None = None
+) -> Iterator[Table]:
+    """Yield the tables of all tasks that have results, of these measures (None: all)."""
     for task in get_args(Task):
         mine = [result for result in results if result["task"] == task]
         for dataset in datasets(task, mine) if mine else ():
             for protocol in (None,) if task in WHOLE else PROTOCOLS:
                 same = [r for r in mine if (r["dataset"], r.get("protocol")) == (dataset, protocol)]
-                for number, measure in enumerate(MEASURES[task] if same else ()):
+                for number, measure in enumerate(_measures(task, same)):
+                    if measures is not None and measure not in measures:
+                        continue
                     ours, paper = measured(task, measure, same), {}
                     if task in COMPARED and protocol != "clean" and not number:
                         paper = published_figures(task, dataset, {name for name, _ in ours})
-                    yield Table(task, dataset, protocol or "", measure, ours, paper)
+                    if ours:
+                        yield Table(task, dataset, protocol or "", measure, ours, paper)
 
 
-def as_csv(tables: Sequence[Table]) -> str:
-    """Return one row per figure; fractions, empty where there is no figure."""
-    file = io.StringIO()
-    rows = csv.writer(file, lineterminator="\n")
-    rows.writerow(COLUMNS.split(","))
+def _measures(task: Task, results: Sequence[Result]) -> list[str]:
+    """Return the measures that the results of a task have."""
+    names = (*MEASURES[task], *CALIBRATION)
+    return [name for name in names if any(name in result for result in results)]
+
+
+def records(tables: Sequence[Table]) -> list[dict[str, Any]]:
+    """Return one record per figure, as fractions; None where there is no figure."""
+    found = []
     for table in tables:
         for key in table.entries():
             if key not in table.ours:
@@ -95,36 +85,62 @@ def as_csv(tables: Sequence[Table]) -> str:
             ours, paper = table.ours[key], table.paper.get(key)
             figures = [ours.mean, ours.std, ours.seeds]
             figures += [None, None] if paper is None else [paper.mean, paper.std]
-            written = ["" if value is None else f"{value:.6g}" for value in figures]
             about = [table.task, table.dataset, table.protocol, table.measure]
-            rows.writerow([*about, key[0], display(key[0]), key[1], *written])
+            values = [*about, key[0], display(key[0]), key[1], *figures]
+            found.append(dict(zip(COLUMNS, values, strict=True)))
+    return found
+
+
+def as_csv(tables: Sequence[Table]) -> str:
+    """Return one row per figure; fractions, empty where there is no figure."""
+    file = io.StringIO()
+    rows = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    rows.writeheader()
+    for record in records(tables):
+        rows.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in record.items()})
     return file.getvalue()
 
 
 def as_latex(tables: Sequence[Table]) -> str:
-    """Return one ``tabular`` per table, in percent, the paper's row VHE below."""
+    """Return one ``tabular`` per table, in percent, the paper's row VHE below.
+
+    The best of our figures in a column are bold.
+    """
     lines: list[str] = []
     for table in tables:
         parts = list(dict.fromkeys(part for _, part in table.entries()))
-        title = f"{dataset_name(table.dataset)}, {table.task}, {TITLES[table.measure]}"
-        title += f", protocol {table.protocol}" if table.protocol else ""
         heads = [heading_of(table.task, part) for part in parts]
-        rows = {
-            display(method): [table.ours.get((method, part)) for part in parts]
-            for method in dict.fromkeys(method for method, _ in table.entries())
-        }
-        if table.paper:
-            rows[f"{PAPER_NAMES['vhe']} as published"] = [
-                table.paper.get(("vhe", part)) for part in parts
-            ]
+        best = best_keys(table.ours, low=table.measure in CALIBRATION)
         lines += ["", rf"\begin{{tabular}}{{l{'r' * len(parts)}}}"]
-        lines.append(rf"\multicolumn{{{len(parts) + 1}}}{{l}}{{{_escaped(title)}}} \\ \hline")
+        lines.append(
+            rf"\multicolumn{{{len(parts) + 1}}}{{l}}{{{_escaped(_title(table))}}} \\ \hline"
+        )
         lines.append(" & ".join(["method", *map(_escaped, heads)]) + r" \\ \hline")
-        for name, figures in rows.items():
-            cells = ["--" if figure is None else str(figure) for figure in figures]
-            lines.append(" & ".join(map(_escaped, [name, *cells])) + r" \\")
+        for method in dict.fromkeys(method for method, _ in table.entries()):
+            cells = [_cell(table.ours.get((method, p)), (method, p) in best) for p in parts]
+            lines.append(" & ".join([_escaped(display(method)), *cells]) + r" \\")
+        if table.paper:
+            cells = [_cell(table.paper.get(("vhe", part))) for part in parts]
+            lines.append(" & ".join([f"{PAPER_NAMES['vhe']} as published", *cells]) + r" \\")
         lines.append(r"\end{tabular}")
     return "\n".join(lines) + "\n"
+
+
+def _title(table: Table) -> str:
+    """Return the title of a table, with its numbers of seeds."""
+    title = f"{dataset_name(table.dataset)}, {table.task}, {TITLES[table.measure]}"
+    title += f", protocol {table.protocol}" if table.protocol else ""
+    seeds = sorted({figure.seeds or 0 for figure in table.ours.values()})
+    return f"{title}, " + (
+        counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+    )
+
+
+def _cell(figure: Figure | None, bold: bool = False) -> str:
+    if figure is None:
+        return "--"
+    text = _escaped(str(figure))
+    return rf"\textbf{{{text}}}" if bold else text
 
 
 def _escaped(text: str) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from vhe.errors import VHEError
 from vhe.evaluation.experiment import Task
 from vhe.paper.figures import Picture, draw_all
 from vhe.paper.heart import heart_table, read_records
 from vhe.paper.networks import TITLE, networks_page
 from vhe.paper.overview import provenance_note, summary
-from vhe.paper.results import read_results
+from vhe.paper.results import stored_results
 from vhe.paper.tables import Result, dataset_name, datasets, missing, tables
 from vhe.runtime.files import atomic_write
 from vhe.runtime.messages import counted
@@ -51,11 +50,7 @@ def write_report(results: Path, out: Path) -> list[Path]:
 
     Equal results give equal bytes.
     """
-    found = list(read_results(results))
-    if not found:
-        raise VHEError(
-            f"{results}: no finished results: run vhe reproduce --results {results} first"
-        )
+    found = stored_results(results)
     pictures = draw_all(found, out / PICTURES)
     pages = {"README.md": overview(found), "figures.md": figure_page(pictures, found)}
     for task, (title, seen) in PAGES.items():

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from vhe.errors import VHEError
 from vhe.evaluation.experiment import MEASURES, Experiment, percent
 from vhe.paper.grid import grid
 
@@ -67,6 +68,22 @@ def read_results(results: Path) -> Iterator[dict[str, Any]]:
             f"ignored {sum(ignored.values()):,} results in {results} that are not in the grid: "
             + ", ".join(f"{name} ({count})" for name, count in ignored.items()),
         )
+
+
+def stored_results(results: Path) -> list[dict[str, Any]]:
+    """Return all results of the grid that are stored below a folder.
+
+    Raises
+    ------
+    VHEError
+        If there are none.
+    """
+    found = list(read_results(results))
+    if not found:
+        raise VHEError(
+            f"{results}: no finished results: run vhe reproduce --results {results} first"
+        )
+    return found
 
 
 def _key(task: str, method: str, settings: dict[str, Any]) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ complete or absent."""
 from __future__ import annotations
 
 import json
+import logging
 import multiprocessing
 import os
 import signal
@@ -15,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from pathlib import Path
 from statistics import fmean
@@ -26,6 +27,8 @@ from vhe.evaluation.experiment import WHOLE, Evaluator, Experiment, headline
 from vhe.paper.results import is_finished, result_path
 from vhe.runtime.files import atomic_write
 from vhe.runtime.progress import duration
+
+logger = logging.getLogger("vhe")
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -48,6 +51,7 @@ class Outcome:
     status: Literal["done", "finished", "skipped", "failed"]
     message: str = ""
     seconds: float = 0.0
+    warnings: tuple[str, ...] = ()  # logged in a worker
 
 
 def run(
@@ -88,6 +92,8 @@ def run(
         outcomes = (_run(e, results, origin, evaluators) for job in jobs for e in job)
     for number, outcome in enumerate(outcomes, 1):
         experiment, left = outcome.experiment, remaining.update(outcome)
+        for warning in outcome.warnings:
+            logger.warning(warning)
         if outcome.status == "done":
             tally.done += 1
             line = f"{outcome.message} ({outcome.seconds:.1f} s; {left})"
@@ -150,6 +156,17 @@ def _run(
 _WORKER_EVALUATORS: dict[str, Evaluator | VHEError] = {}  # of a worker, shared by its jobs
 
 
+class _Warnings(logging.Handler):
+    """Collects the warnings of a worker, which the parent logs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
 def _in_processes(
     jobs: Sequence[Sequence[Experiment]], results: Path, origin: dict[str, Any], workers: int
 ) -> Iterator[Outcome]:
@@ -201,7 +218,11 @@ def _end_with_parent() -> None:
 
 
 def _run_job(job: Sequence[Experiment], results: Path, origin: dict[str, Any]) -> list[Outcome]:
-    return [_run(experiment, results, origin, _WORKER_EVALUATORS) for experiment in job]
+    logged = _Warnings()
+    logger.addHandler(logged)
+    outcomes = [_run(experiment, results, origin, _WORKER_EVALUATORS) for experiment in job]
+    logger.removeHandler(logged)
+    return [replace(outcomes[0], warnings=tuple(logged.messages)), *outcomes[1:]]
 
 
 # Time

@@ -221,13 +221,19 @@ def _rows(task: Task, ours: Figures, paper: Figures, why: str, low: bool) -> lis
     return lines
 
 
-def _bold_best(figures: Figures, low: bool = False) -> Callable[[tuple[str, Any]], str]:
-    """Return the format of figures: the best of a column, at the printed precision, in bold."""
+def best_keys(figures: Figures, low: bool = False) -> set[tuple[str, Any]]:
+    """Return the best figures of each column, at the printed precision."""
     printed = {key: round(100 * figure.mean, 1) for key, figure in figures.items()}
     best: dict[Any, float] = {}
     for (_, part), value in printed.items():
         best[part] = (min if low else max)(best.get(part, value), value)
-    return lambda key: f"**{figures[key]}**" if printed[key] == best[key[1]] else f"{figures[key]}"
+    return {key for key, value in printed.items() if value == best[key[1]]}
+
+
+def _bold_best(figures: Figures, low: bool = False) -> Callable[[tuple[str, Any]], str]:
+    """Return the format of figures: the best of a column in bold."""
+    best = best_keys(figures, low)
+    return lambda key: f"**{figures[key]}**" if key in best else f"{figures[key]}"
 
 
 def _caption(protocol: str | None, measure: str, ours: Figures) -> str:
