@@ -333,6 +333,22 @@ def test_the_tree_in_the_readme_matches_the_disk() -> None:
     assert {"tests", "docs", "examples", "benchmarks"} <= {p.name for p in shown}
 
 
+PICTURE = re.compile(r"^!\[[^\]]*\]\(.*\)$")
+
+
+def test_the_command_of_each_picture_is_below_it() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    found = 0
+    for page in pages:
+        lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line]
+        for number, line in enumerate(lines):
+            if PICTURE.match(line):
+                found += 1
+                below = lines[number + 1]
+                assert re.search(r"`(vhe |python )[^`]+`", below), f"{page.name}: {line}"
+    assert found > 10
+
+
 def test_the_program_that_draws_the_pictures_can_be_imported() -> None:
     pytest.importorskip("matplotlib")
     assert "draw_map" in runpy.run_path(str(ROOT / "docs" / "pictures.py"))

@@ -62,7 +62,7 @@ def test_runs_are_written_once_and_make_a_table(folder: Path) -> None:
     record = json.loads((folder / "results/heart/citeseer-tfidf-0.json").read_text())
     assert record["scores"]["auc"] > 0.8
     table = "\n".join(heart.heart_table(folder / "results"))
-    assert "| **tfidf** |" in table
+    assert "| **TF-IDF** |" in table
     assert "2 seeds" in table
     assert "| LPFormer |" in table
 

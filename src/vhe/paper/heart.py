@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 from vhe.data.network import TextNetwork
 from vhe.errors import VHEError
 from vhe.evaluation import methods
+from vhe.paper.tables import display, in_order
 from vhe.runtime.files import atomic_write
+from vhe.runtime.messages import counted
 from vhe.runtime.provenance import provenance
 
 FOLDER = "heart-citeseer"
@@ -168,14 +170,15 @@ def heart_table(results: Path) -> list[str]:
     """Mean and standard deviation over the seeds beside the published figures, in Markdown."""
     lines = ["| method | " + " | ".join(METRICS.values()) + " | source |"]
     lines.append("|---" * (len(METRICS) + 2) + "|")
-    for method, runs in read_scores(results).items():
-        cells = []
+    measured = read_scores(results)
+    for method in in_order(measured):
+        runs, cells = measured[method], []
         for name in METRICS:
             values = 100 * np.array([run[name] for run in runs])
             spread = f" ± {values.std(ddof=1):.1f}" if len(values) > 1 else ""
             cells.append(f"{values.mean():.1f}{spread}")
-        count = f"{len(runs)} seeds" if len(runs) > 1 else "1 seed"
-        lines.append(f"| **{method}** | " + " | ".join(cells) + f" | measured here, {count} |")
+        source = f"measured here, {counted(len(runs), 'seed')}"
+        lines.append(f"| **{display(method)}** | " + " | ".join(cells) + f" | {source} |")
     for method, (figures, source) in published_scores().items():
         cells = [figures.get(name, "") for name in METRICS]
         lines.append(f"| {method} | " + " | ".join(cells) + f" | {source} |")

@@ -111,6 +111,8 @@ def tables(
         # The line protocol serves comparison only, and the paper has one measure per task.
         if protocol == "lines" or not all_measures:
             others = []
+        elif task == "ablation":
+            others = ["mrr"]
         for measure in (first, *others):
             ours, paper = measured(task, measure, same), {}
             compared = task in COMPARED and protocol != "clean" and measure == first
