@@ -226,7 +226,7 @@ def test_ablations_of_both_models_have_their_own_rows() -> None:
         )
     ]
     text = page("ablation", ablations)
-    assert [line.split("|")[1:3] for line in text.split("### AP")[0].splitlines()[-7:-1]][2:] == [
+    assert [line.split("|")[1:3] for line in text.split("### MRR")[0].splitlines()[-7:-1]][2:] == [
         [" VHE, default settings ", " **90.0** (1) "],
         [" VHE, random initial word vectors ", " 80.0 (1) "],
         [" PairVHE, default settings ", " 70.0 (1) "],
