@@ -63,13 +63,12 @@ class Search:
         self.method, self.path = method, folder / f"{method}.json"
         rng = np.random.default_rng(0)
         defaults = {f.name: f.default for f in fields(gnn.GraphNetworkLinks) if f.name in SPACE}
-        drawn = [
-            {name: values[rng.integers(len(values))] for name, values in SPACE.items()}
-            for _ in range(trials - 1)
-        ]
-        self.trials: list[dict[str, Any]] = [
-            {"settings": each, "auc": {}} for each in (defaults, *drawn)
-        ]
+        drawn = [defaults]
+        while len(drawn) < trials:
+            each = {name: values[rng.integers(len(values))] for name, values in SPACE.items()}
+            if each not in drawn:
+                drawn.append(each)
+        self.trials: list[dict[str, Any]] = [{"settings": each, "auc": {}} for each in drawn]
         if self.path.exists():
             for trial in json.loads(self.path.read_text(encoding="utf-8"))["trials"]:
                 for mine in self.trials:

@@ -333,6 +333,17 @@ def test_the_tree_in_the_readme_matches_the_disk() -> None:
     assert {"tests", "docs", "examples", "benchmarks"} <= {p.name for p in shown}
 
 
+def test_the_graph_networks_have_the_settings_that_the_search_chose() -> None:
+    from vhe.evaluation.methods import make
+
+    searches = list((ROOT / "results" / "tuning").glob("*.json"))
+    assert len(searches) == 8
+    for path in searches:
+        search = json.loads(path.read_text(encoding="utf-8"))
+        model = make(search["method"], 0)
+        assert {name: getattr(model, name) for name in search["chosen"]} == search["chosen"]
+
+
 PICTURE = re.compile(r"^!\[[^\]]*\]\(.*\)$")
 
 
