@@ -279,6 +279,37 @@ def test_extreme_values_of_varied_settings_can_be_run(
     assert 0.3 < result["auc"] <= 1
 
 
+def test_a_default_setting_is_not_measured_twice(network: TextNetwork, tmp_path: Path) -> None:
+    default = Experiment("lambda", "cora", "pair-vhe", 0.95, "clean", 0, {"homophily": 0.99})
+    link = runner.same_fit(default)
+    assert link == Experiment("link", "cora", "pair-vhe", 0.95, "clean", 0)
+    scores = {"auc": 0.9, "ap": 0.8, "mrr": 0.7, "hits10": 0.6, "ece": 0.1, "seconds": 3.0}
+    stored = link.as_dict() | scores | {"origin": {"git": "abc"}}
+    path = result_path(tmp_path, link)
+    path.parent.mkdir()
+    path.write_text(json.dumps(stored))
+    lines: list[str] = []
+    assert run([default], tmp_path, report=lines.append).done == 1
+    assert "measured as link cora pair-vhe 95 % clean seed 0" in lines[0]
+    found = json.loads(result_path(tmp_path, default).read_text())
+    assert found == default.as_dict() | scores | {"origin": {"git": "abc"}}
+    assert is_finished(tmp_path, default)
+
+
+@pytest.mark.parametrize(
+    ("task", "method", "settings"),
+    [
+        ("lambda", "pair-vhe", {"homophily": 0.9}),
+        ("link", "pair-vhe", {}),
+        ("degree", "vhe", {}),
+        ("ablation", "vhe", {"max_steps": 0}),
+        ("ablation", "pwa", {}),
+    ],
+)
+def test_only_the_default_of_a_varied_setting_is_a_link_experiment(task, method, settings) -> None:
+    assert runner.same_fit(Experiment(task, "cora", method, 0.55, "clean", 0, settings)) is None
+
+
 # Several processes
 
 

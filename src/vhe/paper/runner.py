@@ -16,20 +16,30 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, groupby
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from vhe.config import PairVHEConfig, VHEConfig
 from vhe.errors import VHEError
-from vhe.evaluation.experiment import WHOLE, Evaluator, Experiment, headline
-from vhe.paper.results import is_finished, result_path
+from vhe.evaluation.experiment import (
+    CALIBRATION,
+    LINK_MEASURES,
+    VARIED,
+    WHOLE,
+    Evaluator,
+    Experiment,
+    headline,
+)
+from vhe.paper.results import is_finished, read_result, result_path
 from vhe.runtime.files import atomic_write
 from vhe.runtime.progress import duration
 
 logger = logging.getLogger("vhe")
 
+SCORES = (*LINK_MEASURES, *CALIBRATION, "seconds")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -129,6 +139,12 @@ def _run(
 
     if is_finished(results, experiment):  # by another process since the start
         return Outcome(experiment, "finished")
+    same = same_fit(experiment)
+    if same is not None and (measured := read_result(result_path(results, same))) is not None:
+        copied = {key: measured[key] for key in measured if key in SCORES}
+        again = experiment.as_dict() | copied | {"origin": measured["origin"]}
+        _write(results, experiment, _as_json(again))
+        return Outcome(experiment, "done", f"{headline(measured)}, measured as {same}")
     started = time.monotonic()
     dataset = experiment.dataset
     try:
@@ -141,14 +157,36 @@ def _run(
         if isinstance(evaluator, VHEError):
             raise evaluator
         result = evaluator.measure(experiment)
-        text = json.dumps(result | {"origin": origin}, indent=1, allow_nan=False)
+        text = _as_json(result | {"origin": origin})
     except VHEError as error:
         return Outcome(experiment, "skipped", str(error))
     except Exception as error:  # one failure must not end a long run
         return Outcome(experiment, "failed", f"{type(error).__name__}: {error}")
-    with atomic_write(result_path(results, experiment)) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    _write(results, experiment, text)
     return Outcome(experiment, "done", headline(result), time.monotonic() - started)
+
+
+def _as_json(result: dict[str, Any]) -> str:
+    return json.dumps(result, indent=1, allow_nan=False) + "\n"
+
+
+def _write(results: Path, experiment: Experiment, text: str) -> None:
+    with atomic_write(result_path(results, experiment)) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def same_fit(experiment: Experiment) -> Experiment | None:
+    """Return the experiment of link prediction with the same fit and split; None if there is none.
+
+    It is the same where the varied setting of a figure or of an ablation has its default value.
+    """
+    config = {"vhe": VHEConfig, "pair-vhe": PairVHEConfig}.get(experiment.method)
+    if config is None or experiment.task not in (*VARIED, "ablation"):
+        return None
+    defaults = asdict(config())
+    if any(defaults[name] != value for name, value in experiment.settings.items()):
+        return None
+    return replace(experiment, task="link", settings={})
 
 
 # Several processes
