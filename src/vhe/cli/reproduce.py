@@ -61,7 +61,7 @@ def reproduce(
     - all: all of these
     - heart: the public benchmark HeaRT on Citeseer, whose files must be in
       VHE_DATA_DIR (options: --methods, --seeds, --results)
-    - quick: 24 results of link prediction, measured again in minutes and compared
+    - quick: 30 results of link prediction, measured again in minutes and compared
       with those in --results; the exit status is 1 unless all are within two standard
       deviations (options: --results, --workers)
     - report: Markdown pages with our tables and figures beside the paper's (options:

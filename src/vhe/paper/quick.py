@@ -17,10 +17,18 @@ from vhe.paper.tables import dataset_name, display
 
 SEED = 10  # one of the committed seeds, so that the split is one of theirs
 LEAST_STD = 0.002  # for cells with one seed, or seeds that happen to agree
+METHODS = {  # the trained models of the paper on the smaller dataset
+    "vhe": ("cora", "hepth"),
+    "pair-vhe": ("hepth",),
+    "pwa": ("hepth",),
+    "diffused-text": ("cora", "hepth"),
+    "tadw": ("cora", "hepth"),
+    "tfidf": ("cora", "hepth"),
+}
 CELLS = tuple(
     Experiment("link", dataset, method, share, "clean", SEED)
-    for method in ("vhe", "diffused-text", "tadw", "tfidf")
-    for dataset in ("cora", "hepth")
+    for method, datasets in METHODS.items()
+    for dataset in datasets
     for share in (0.15, 0.55, 0.95)
 )
 
