@@ -77,8 +77,8 @@ def summary(results: Sequence[Result]) -> list[str]:
         "and the folds of small networks and when the link posterior uses more than the embedding "
         "(seeds 0 to 5 and 200 to 209). Seeds 10 to 19, reported here, chose none, although losses "
         "seen there prompted the last two.",
-        f"5. `vhe reproduce quick` measures {len(CELLS)} of these figures again in minutes and says whether "
-        "they agree within two standard deviations.",
+        f"5. `vhe reproduce quick` measures {len(CELLS)} of these figures again in minutes and "
+        "says whether they agree within two standard deviations.",
         "",
         *_table(aucs, rivals),
     ]
