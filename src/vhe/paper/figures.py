@@ -18,7 +18,7 @@ from vhe.evaluation.summary import Figure, group
 from vhe.paper.published import PAPER_NAMES, published
 from vhe.paper.tables import Result, by_degree, column, dataset_name, display, in_order
 
-CURVES = ("vhe", "pair-vhe", "pair-vhe-paper", "pwa", "cane", "tadw", "diffused-text", "tfidf")
+CURVES = ("vhe", "pair-vhe", "wane", "pwa", "cane", "tadw", "diffused-text", "tfidf")
 NO_LABEL = "#8b929a"
 PANEL = (3.9, 2.9)  # inches
 MIN_RANGE = 2.0  # of an axis, in percent: differences within noise should look small
