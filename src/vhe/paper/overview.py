@@ -18,6 +18,7 @@ from vhe.runtime.messages import counted
 SHARES = (0.15, 0.55, 0.95)
 OURS = ("vhe", "pair-vhe")
 ONE_SCALE = "vhe-one-scale"  # VHE without the link posterior
+VARIANTS = ("vhe", ONE_SCALE, "vhe-texts")  # the last is given the texts of unseen vertices
 EQUAL = 0.0005  # differences of means that count as equal
 BASIC = ("pwa", "diffused-text")  # in the table whether they are second or not
 Cell = tuple[str, str, float]  # dataset, protocol, fraction of the edges
@@ -151,8 +152,8 @@ def _leads(figures: dict[tuple[Cell, str], Figure]) -> str:
 
 
 def _rival(aucs: dict[tuple[Cell, str], Figure], cell: Cell) -> str:
-    """Return the best method other than VHE and its part; empty if there is none."""
-    others = {m: f.mean for (c, m), f in aucs.items() if c == cell and m not in ("vhe", ONE_SCALE)}
+    """Return the best method other than VHE and its variants; empty if there is none."""
+    others = {m: f.mean for (c, m), f in aucs.items() if c == cell and m not in VARIANTS}
     return max(others, key=lambda method: others[method], default="")
 
 
