@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from vhe import __version__
-from vhe.cli import COMMANDS, main, make_app
+from vhe.cli import COMMANDS, main, make_app, name_of
 from vhe.cli.fit import training_sentence
 from vhe.config import PairVHEConfig, VHEConfig
 from vhe.data.network import TextNetwork
@@ -108,7 +108,7 @@ def run(*tokens: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-@pytest.mark.parametrize("name", [command.__name__ for command, _, _ in COMMANDS])
+@pytest.mark.parametrize("name", [name_of(command) for command, _, _ in COMMANDS])
 def test_help_fits_the_terminal_and_ends_with_an_example(
     name: str,
     columns: int,
@@ -129,7 +129,7 @@ def test_help_states_every_default(
     command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    assert main([command.__name__, "--help"]) == 0
+    assert main([name_of(command), "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     for name, parameter in inspect.signature(command).parameters.items():
         if parameter.default in (None, False) or name == "config":
@@ -187,7 +187,7 @@ def test_config_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("command", "example"), [(c, example) for c, _, example in COMMANDS])
 def test_examples_are_valid(command, example: str) -> None:
-    found, bound, _ = make_app().parse_args([command.__name__, *example.split()])
+    found, bound, _ = make_app().parse_args([name_of(command), *example.split()])
     assert found is command
     assert bound.arguments
 

@@ -77,6 +77,11 @@ COMMANDS: tuple[tuple[Callable[..., int | None], str, str], ...] = (
 )
 
 
+def name_of(command: Callable[..., int | None]) -> str:
+    """Return the name of a command on the command line."""
+    return command.__name__.replace("_", "-")
+
+
 def make_app() -> App:
     """Build the command with all its subcommands; the help of each ends with an example."""
     app = App(
@@ -93,7 +98,7 @@ def make_app() -> App:
         result_action="return_int_as_exit_code_else_zero",
     )
     for position, (command, usage, example) in enumerate(COMMANDS):
-        name = command.__name__.replace("_", "-")
+        name = name_of(command)
         app.command(
             command,
             help=description(command),
@@ -127,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(OUT_OF_MEMORY if is_out_of_memory(error) else str(error))
     except CycloptsError as error:
         command = " ".join(["vhe", *(error.command_chain or ())])
-        names = [function.__name__.replace("_", "-") for function, _, _ in COMMANDS]
+        names = [name_of(function) for function, _, _ in COMMANDS]
         return _fail(f"{usage_error(error, names)}; see {command} --help")
     except KeyboardInterrupt:
         return _fail("interrupted", status=130)
