@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
@@ -17,6 +17,12 @@ def Help(text: str, **options: Any) -> Parameter:
 ModelFolder = Annotated[Path, Help("model folder written by vhe fit")]
 Source = Annotated[str | None, Help("dataset name (see vhe data), file, folder or database URL")]
 Seeds = Annotated[str, Help("random seeds, such as 0, 0-9 or 0,3")]
+Datasets = Annotated[str | None, Help("datasets, such as cora,hepth (default: all)")]
+Methods = Annotated[str | None, Help("methods, such as vhe,tfidf (default: all)")]
+Ratios = Annotated[str | None, Help("percentages or fractions, such as 15,55 (default: all)")]
+Protocols = Annotated[
+    Literal["lines", "clean"] | None, Help("lines (as in the paper) or clean (default: both)")
+]
 Overwrite = Annotated[bool, Help("replace the model in --out")]
 Raw = Annotated[bool, Help("CSV: do not prefix cells that a spreadsheet would run as formulas")]
 Threads = Annotated[PositiveInt | None, Help("number of threads (default: all cores)")]

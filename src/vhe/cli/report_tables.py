@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from vhe.cli.options import Help, Json
+from vhe.cli.options import Datasets, Help, Json, Methods, Protocols, Ratios
 from vhe.cli.output import diagnostics_to_stderr, print_json, print_lines
 from vhe.cli.paths import check_writable
 from vhe.cli.reproduce import RESULTS
@@ -18,14 +18,10 @@ def report_tables(
     *,
     format: Annotated[Literal["latex", "csv"], Help("latex or csv")] = "latex",
     task: Annotated[Task | None, Help("task, such as link (default: all)")] = None,
-    datasets: Annotated[str | None, Help("datasets, such as cora,hepth (default: all)")] = None,
-    methods: Annotated[str | None, Help("methods, such as vhe,tfidf (default: all)")] = None,
-    ratio: Annotated[
-        str | None, Help("percentages or fractions, such as 15,55 (default: all)")
-    ] = None,
-    protocol: Annotated[
-        Literal["lines", "clean"] | None, Help("lines (as in the paper) or clean (default: both)")
-    ] = None,
+    datasets: Datasets = None,
+    methods: Methods = None,
+    ratio: Ratios = None,
+    protocol: Protocols = None,
     measures: Annotated[str | None, Help("measures, such as auc,mrr (default: all)")] = None,
     results: Annotated[Path, Help("folder of the result files")] = RESULTS,
     out: Annotated[Path | None, Help("output file (default: standard output)")] = None,

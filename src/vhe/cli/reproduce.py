@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 
 from cyclopts.types import PositiveInt
 
-from vhe.cli.options import Help, Json, Seeds
+from vhe.cli.options import Datasets, Help, Json, Methods, Protocols, Ratios, Seeds
 from vhe.cli.output import (
     diagnostics_to_stderr,
     print_json,
@@ -33,14 +33,10 @@ def reproduce(
     ] = "all",
     /,
     *,
-    datasets: Annotated[str | None, Help("datasets, such as cora,hepth (default: all)")] = None,
-    methods: Annotated[str | None, Help("methods, such as vhe,tfidf (default: all)")] = None,
-    ratio: Annotated[
-        str | None, Help("percentages or fractions, such as 15,55 (default: all)")
-    ] = None,
-    protocol: Annotated[
-        Literal["lines", "clean"] | None, Help("lines (as in the paper) or clean (default: both)")
-    ] = None,
+    datasets: Datasets = None,
+    methods: Methods = None,
+    ratio: Ratios = None,
+    protocol: Protocols = None,
     seeds: Seeds = "0-9",
     results: Annotated[Path, Help("folder of the result files")] = RESULTS,
     out: Annotated[
