@@ -61,6 +61,8 @@ def test_starvation(port: int, times: Callable[[int, int], int], figures: dict[s
     for thread in threads:
         thread.start()
     try:
+        while sum(sent) <= clients:  # until the first answer: every client has sent a text
+            time.sleep(0.01)
         for k in range(cheap):
             began = time.perf_counter()
             connection.request("GET", f"/api/vertices/{k % 60}")
@@ -74,5 +76,4 @@ def test_starvation(port: int, times: Callable[[int, int], int], figures: dict[s
             thread.join()
     p99 = float(np.percentile(milliseconds, 99))
     figures |= {"cheap": cheap, "flood": sum(sent), "p99_milliseconds": round(p99)}
-    assert sum(sent) > clients
     assert p99 < times(10_000, LIMIT_MILLISECONDS)
