@@ -127,7 +127,7 @@ def test_independent_of_partitions_blocks_and_workers(
 def test_completes_when_workers_are_killed(
     distributed_fit: Fit, cluster: Any, reference: ShardedModel, textual: TextNetwork
 ) -> None:
-    killed = []
+    killed, threads = [], []
 
     def kill(delay: float) -> None:
         time.sleep(delay)
@@ -139,9 +139,12 @@ def test_completes_when_workers_are_killed(
     def on_phase(name: str, moment: str) -> None:
         delays = {"vocabulary": 0.05, "posterior of embedding": 0.3}
         if moment == "start" and name in delays:
-            threading.Thread(target=kill, args=[delays[name]]).start()
+            threads.append(threading.Thread(target=kill, args=[delays[name]]))
+            threads[-1].start()
 
     model = distributed_fit(on_phase=on_phase)
+    for thread in threads:
+        thread.join()
     assert len(killed) == 2
     assert np.allclose(model.embed(textual.ids), reference.embed(textual.ids), atol=1e-5)
     assert model.suggest("p9") == reference.suggest("p9")
