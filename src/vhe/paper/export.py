@@ -22,8 +22,8 @@ from vhe.paper.tables import (
     in_order,
     measured,
     published_figures,
+    seeds_of,
 )
-from vhe.runtime.messages import counted
 
 ABOUT = ("task", "dataset", "protocol", "measure", "method", "name", "column")
 COLUMNS = (*ABOUT, "mean", "std", "seeds", "paper", "paper_std")
@@ -128,12 +128,9 @@ def as_latex(tables: Sequence[Table]) -> str:
 
 def _title(table: Table) -> str:
     """Return the title of a table, with its numbers of seeds."""
-    title = f"{dataset_name(table.dataset)}, {table.task}, {TITLES[table.measure]}"
-    title += f", protocol {table.protocol}" if table.protocol else ""
-    seeds = sorted({figure.seeds or 0 for figure in table.ours.values()})
-    return f"{title}, " + (
-        counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
-    )
+    protocol = f", protocol {table.protocol}" if table.protocol else ""
+    about = f"{dataset_name(table.dataset)}, {table.task}, {TITLES[table.measure]}"
+    return f"{about}{protocol}, {seeds_of(table.ours)}"
 
 
 def _cell(figure: Figure | None, bold: bool = False) -> str:

@@ -224,12 +224,17 @@ def _rows(task: Task, ours: Figures, paper: Figures, why: str, low: bool) -> lis
 
 
 def best_keys(figures: Figures, low: bool = False) -> set[tuple[str, Any]]:
-    """Return the best figures of each column, at the printed precision."""
-    printed = {key: round(100 * figure.mean, 1) for key, figure in figures.items()}
-    best: dict[Any, float] = {}
-    for (_, part), value in printed.items():
-        best[part] = (min if low else max)(best.get(part, value), value)
-    return {key for key, value in printed.items() if value == best[key[1]]}
+    """Return the best figures of each column with several figures, at the printed precision."""
+    columns: dict[Any, dict[tuple[str, Any], float]] = {}
+    for key, figure in figures.items():
+        columns.setdefault(key[1], {})[key] = round(100 * figure.mean, 1)
+    best = min if low else max
+    return {
+        key
+        for printed in columns.values()
+        for key, value in printed.items()
+        if len(printed) > 1 and value == best(printed.values())
+    }
 
 
 def _bold_best(figures: Figures, low: bool = False) -> Callable[[tuple[str, Any]], str]:
@@ -241,15 +246,15 @@ def _bold_best(figures: Figures, low: bool = False) -> Callable[[tuple[str, Any]
 def _caption(protocol: str | None, measure: str, ours: Figures) -> str:
     notes = [RULES[protocol]] if protocol else []
     notes += ["lower is better"] if measure in CALIBRATION else []
-    seeds = sorted({figure.seeds or 0 for figure in ours.values()})
-    if not seeds:
-        notes.append("not measured here yet")
-    elif len(seeds) == 1:
-        notes.append(counted(seeds[0], "seed"))
-    else:
-        notes.append(f"{seeds[0]} to {seeds[-1]} seeds")
+    notes.append(seeds_of(ours) if ours else "not measured here yet")
     caption = "; ".join(notes)
     return f"{caption[0].upper()}{caption[1:]}."
+
+
+def seeds_of(figures: Figures) -> str:
+    """Return the numbers of seeds of figures in words."""
+    seeds = sorted({figure.seeds or 0 for figure in figures.values()})
+    return counted(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
 
 
 def heading_of(task: Task, part: Any) -> str:
