@@ -37,7 +37,8 @@ def small_png(source: Path, target: Path) -> None:
 
     picture = Image.open(source).convert("RGB")
     picture.thumbnail((WIDTH, WIDTH), Image.Resampling.LANCZOS)
-    picture.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
+    few = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(target, optimize=True)
 
 
 def draw_map(model: vhe.VHE, coordinates: np.ndarray) -> None:
@@ -72,6 +73,7 @@ def draw_explorer(model: vhe.VHE, coordinates: np.ndarray) -> None:
         page.locator("#suggestions li > button").first.click()
         page.wait_for_selector("#pair article")
         page.screenshot(path=IMAGES / "explorer.png")
+        small_png(IMAGES / "explorer.png", IMAGES / "explorer.png")
         browser.close()
     running.should_exit = True
     thread.join()

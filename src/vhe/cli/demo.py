@@ -197,7 +197,7 @@ def _print_next_steps(console: Console, out: Path, found: Findings) -> None:
         f"  {out / 'model'}  model folder\n",
         ("\nNext steps\n", "bold"),
         f"  {vhe} serve {model}  explore the model in a browser\n",
-        f"  {vhe} suggest {model}  all missing links\n",
+        f"  {vhe} suggest {model}  missing links, and the held-out ones\n",
         f"  {vhe} explain {model} {shortest}\n",
         f"  {vhe} fit --vertices VERTICES.csv --edges EDGES.csv --out MODEL",
     )
