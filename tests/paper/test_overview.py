@@ -23,9 +23,9 @@ RESULTS = [
 
 def test_the_summary_names_each_cell_in_which_vhe_does_not_lead() -> None:
     text = "\n".join(summary(RESULTS))
-    assert "highest AUC in 1 of 2 columns (not in Cora 15 % `clean`" in text
-    assert "(GCN, common neighbours 93.0, VHE 90.0)) of link prediction" in text
-    assert "among 2–4 methods measured there" in text
+    above = "(above it: Cora 15 % `clean`: GCN, common neighbours by 3.00)"
+    assert f"measured there, in 1 of 2 columns {above}. Diff" in text
+    assert "among 2–4 methods measured there, in" in text
     assert "prior, in 1 of 1 columns" in text
     assert "reached in 1 of 1 columns (Cora 15 % `lines`)" in text  # 94.4 is printed
     assert "| VHE | 96.0 / – / – | 90.0 / – / – |" in text
@@ -37,8 +37,17 @@ def test_the_summary_names_each_cell_in_which_vhe_does_not_lead() -> None:
 
 def test_a_column_in_which_the_pair_model_leads_is_named() -> None:
     text = "\n".join(summary([link("vhe", 0.9), link("pair-vhe", 0.91), link("tadw", 0.8)]))
-    assert "highest AUC in 0 of 1 columns" in text
-    assert "not in Cora 15 % `lines` (PairVHE 91.0, VHE 90.0)" in text
+    assert "measured there, in 0 of 1 columns" in text
+    assert "(above it: Cora 15 % `lines`: PairVHE by 1.00)" in text
+
+
+def test_methods_are_compared_on_common_seeds() -> None:
+    """TADW has a higher mean because it has not been measured on the hardest split."""
+    tadw = [link("tadw", 0.91, 10), link("tadw", 0.94, 11)]
+    vhe = [link("vhe", auc, seed) for seed, auc in ((10, 0.92), (11, 0.96), (12, 0.8))]
+    text = summary([*tadw, *vhe])[0]
+    assert "there, in 1 of 1 columns (least lead: Cora 15 % `lines`, TADW by 1.50 ± 0.50)" in text
+    assert "there, in 1 of 1 columns. Diff" in summary([*vhe, link("tadw", 0.99, 13)])[0]
 
 
 def test_the_link_posterior_is_compared_with_the_embedding_alone() -> None:
@@ -50,8 +59,8 @@ def test_the_link_posterior_is_compared_with_the_embedding_alone() -> None:
     text = "\n".join(summary(both))
     assert "AUC in 1 of 2 columns (least: -2.00, Cora 15 % `clean`; lower by" in text
     assert "MRR in 2 of 2 columns (least: +10.00, Cora 15 % " in text
-    assert "highest AUC in 1 of 2 columns (not in Cora 15 % `clean` (GCN" in text
-    assert "among 2–4 methods measured there" in text
+    assert "measured there, in 1 of 2 columns (above it: Cora 15 % `clean`: GCN" in text
+    assert "among 2–4 methods measured there, in" in text
 
 
 @pytest.mark.parametrize(("losses", "below"), [((0.01, 0.02, 0.03), 1), ((-0.04, 0.02, 0.05), 0)])
@@ -75,8 +84,8 @@ def test_columns_of_other_tasks_are_named_too() -> None:
         link("vhe", 0.8, task="unseen"),
     ]
     first = summary([*RESULTS, *more])[0]
-    assert "; classification: 0 of 1 columns (not in Cora 10 % (TADW 90.0, VHE 80.0));" in first
-    assert first.endswith("; unseen vertices: 1 of 1 columns.")
+    assert "; classification: 0 of 1 columns (above it: Cora 10 %: TADW by 10.00);" in first
+    assert "; unseen vertices: 1 of 1 columns. Differences are means" in first
 
 
 def test_a_note_has_seeds_commits_and_command() -> None:

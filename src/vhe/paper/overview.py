@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from vhe.evaluation.experiment import Task, percent
 from vhe.evaluation.summary import Figure
@@ -22,6 +21,7 @@ VARIANTS = ("vhe", ONE_SCALE, "vhe-texts")  # the last is given the texts of uns
 EQUAL = 0.0005  # differences of means that count as equal
 BASIC = ("pwa", "diffused-text")  # in the table whether they are second or not
 Cell = tuple[str, str, float]  # dataset, protocol, fraction of the edges
+Scores = dict[int, float]  # by seed
 
 
 def provenance_note(
@@ -43,18 +43,17 @@ def provenance_note(
 
 def summary(results: Sequence[Result]) -> list[str]:
     """Return five sentences and one table of link prediction."""
-    aucs = _figures(results, "link")
-    cells = _cells(aucs)
-    rivals = {cell: _rival(aucs, cell) for cell in cells}
-    pairs = [c for c in cells if (c, "pair-vhe") in aucs and (c, "pwa") in aucs]
-    above = sum(aucs[c, "pair-vhe"].mean > aucs[c, "pwa"].mean for c in pairs)
+    aucs = _scores(results, "link")
+    cells = sorted(cell for cell, methods in aucs.items() if "vhe" in methods)
+    pairs = [gain for c in cells if (gain := _gain(aucs[c], "pair-vhe", "pwa"))]
+    above = sum(gain.mean > 0 for gain in pairs)
     printed = {
         c: figure
         for c in cells
         if c[1] == "lines" and (figure := published("link", c[0], "vhe", c[2]))
     }
-    reached = [c for c in printed if aucs[c, "vhe"].mean >= printed[c].mean]
-    counts = sorted(Counter(c for c, m in aucs if c in cells and m != ONE_SCALE).values())
+    reached = [c for c in printed if _figure(aucs[c], "vhe").mean >= printed[c].mean]
+    counts = sorted(len(aucs[c].keys() - {ONE_SCALE}) for c in cells)
     among = "–".join(dict.fromkeys(f"{count}" for count in (counts[:1] + counts[-1:])))
     others: tuple[tuple[Task, str, str], ...] = (
         ("classify", "accuracy", "classification"),
@@ -63,11 +62,13 @@ def summary(results: Sequence[Result]) -> list[str]:
     also = [
         f"{name}: {_leads(found)}"
         for task, measure, name in others
-        if (found := _figures(results, task, measure))
+        if (found := _scores(results, task, measure))
     ]
     return [
-        f"1. `VHE` has the highest AUC in {_leads(aucs)} of link prediction among {among} "
-        "methods measured there ([tables](link.md))" + "".join(f"; {each}" for each in also) + ".",
+        f"1. `VHE` has the highest AUC of link prediction ([tables](link.md)), among {among} "
+        f"methods measured there, in {_leads(aucs)}"
+        + "".join(f"; {each}" for each in also)
+        + ". Differences are means over the seeds of both methods ± the standard error.",
         f"2. `PairVHE`, the paper's model, is above PWA, the paper's model without the homophilic "
         f"prior, in {above} of {len(pairs)} columns{_link_posterior(results)}.",
         f"3. The paper's printed row is reached in {len(reached)} of {len(printed)} columns"
@@ -81,25 +82,16 @@ def summary(results: Sequence[Result]) -> list[str]:
         f"5. `vhe reproduce quick` measures {len(CELLS)} of these figures again in minutes and "
         "says whether they agree within two standard deviations.",
         "",
-        *_table(aucs, rivals),
+        *_table({cell: aucs[cell] for cell in cells}),
     ]
 
 
 def _link_posterior(results: Sequence[Result]) -> str:
-    """Return a clause that compares the link posterior with the embedding, on the same splits."""
-    pairs: dict[tuple[Any, ...], dict[str, Result]] = {}
-    for result in results:
-        if result["task"] == "link" and result["method"] in ("vhe", ONE_SCALE):
-            split = tuple(result[key] for key in ("dataset", "protocol", "ratio", "seed"))
-            pairs.setdefault(split, {})[result["method"]] = result
+    """Return a clause that compares the link posterior with the embedding."""
     parts = []
     for measure, name in (("auc", "AUC"), ("mrr", "MRR")):
-        differences: dict[Cell, list[float]] = {}
-        for (*cell, _), pair in pairs.items():
-            if len(pair) == 2:
-                difference = pair["vhe"][measure] - pair[ONE_SCALE][measure]
-                differences.setdefault((cell[0], cell[1], cell[2]), []).append(difference)
-        gains = {cell: Figure.of(values) for cell, values in differences.items()}
+        scores = _scores(results, "link", measure)
+        gains = {c: gain for c in scores if (gain := _gain(scores[c], "vhe", ONE_SCALE))}
         if gains:
             worst = min(gains, key=lambda cell: gains[cell].mean)
             count = sum(gain.mean >= -EQUAL for gain in gains.values())
@@ -118,56 +110,84 @@ def _link_posterior(results: Sequence[Result]) -> str:
 
 def _is_below(gain: Figure) -> bool:
     """Whether a mean is below zero by more than counts as equal and than two standard errors."""
-    if gain.std is None or gain.seeds is None:
-        return False
-    return gain.mean < min(-EQUAL, -2 * gain.std / math.sqrt(gain.seeds))
+    error = _standard_error(gain)
+    return error is not None and gain.mean < min(-EQUAL, -2 * error)
 
 
-def _figures(
+def _standard_error(figure: Figure) -> float | None:
+    if figure.std is None or figure.seeds is None:
+        return None
+    return figure.std / math.sqrt(figure.seeds)
+
+
+def _scores(
     results: Sequence[Result], task: Task, measure: str = "auc"
-) -> dict[tuple[Cell, str], Figure]:
-    """Return a measure of a task by cell and method."""
-    values: dict[tuple[Cell, str], list[float]] = {}
+) -> dict[Cell, dict[str, Scores]]:
+    """Return a measure of a task by cell, method and seed."""
+    scores: dict[Cell, dict[str, Scores]] = {}
     for result in results:
         if result["task"] == task and measure in result:
             cell = result["dataset"], result.get("protocol") or "", column(task, result)
-            values.setdefault((cell, result["method"]), []).append(float(result[measure]))
-    return {key: Figure.of(same) for key, same in values.items()}
+            methods = scores.setdefault(cell, {})
+            methods.setdefault(result["method"], {})[result["seed"]] = float(result[measure])
+    return scores
 
 
-def _cells(figures: dict[tuple[Cell, str], Figure]) -> list[Cell]:
-    return sorted({cell for cell, method in figures if method == "vhe"})
+def _figure(methods: dict[str, Scores], method: str) -> Figure:
+    return Figure.of(list(methods[method].values()))
 
 
-def _leads(figures: dict[tuple[Cell, str], Figure]) -> str:
+def _gain(methods: dict[str, Scores], one: str, other: str) -> Figure | None:
+    """Return the difference of two methods on the same seeds, None if they have none in common."""
+    ours, theirs = methods.get(one, {}), methods.get(other, {})
+    differences = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
+    return Figure.of(differences) if differences else None
+
+
+def _rival(methods: dict[str, Scores]) -> tuple[str, Figure] | None:
+    """Return the best method other than VHE and its variants, and by how much VHE is above it."""
+    gains = {m: gain for m in methods if m not in VARIANTS and (gain := _gain(methods, "vhe", m))}
+    return min(gains.items(), key=lambda item: item[1].mean, default=None)
+
+
+def _leads(scores: dict[Cell, dict[str, Scores]]) -> str:
     """Return in how many columns VHE is first, and those in which it is not, with the best."""
-    cells, lost = _cells(figures), []
-    for cell in cells:
-        ours, rival = figures[cell, "vhe"], _rival(figures, cell)
-        if rival and figures[cell, rival].mean > ours.mean:
-            best = f"{display(rival)} {_one(figures[cell, rival])}"
-            lost.append(f"{_name(cell)} ({best}, VHE {_one(ours)})")
+    cells = sorted(cell for cell, methods in scores.items() if "vhe" in methods)
+    rivals = {cell: rival for cell in cells if (rival := _rival(scores[cell]))}
+    lost = [cell for cell, (_, gain) in rivals.items() if gain.mean < 0]
     count = f"{len(cells) - len(lost)} of {len(cells)} columns"
-    return f"{count} (not in {'; '.join(lost)})" if lost else count
+    if lost:
+        named = [f"{_name(c)}: {_by(rivals[c])}" for c in lost]
+        return f"{count} (above it: {'; '.join(named)})"
+    if not rivals:
+        return count
+    closest = min(rivals, key=lambda cell: rivals[cell][1].mean)
+    return f"{count} (least lead: {_name(closest)}, {_by(rivals[closest])})"
 
 
-def _rival(aucs: dict[tuple[Cell, str], Figure], cell: Cell) -> str:
-    """Return the best method other than VHE and its variants; empty if there is none."""
-    others = {m: f.mean for (c, m), f in aucs.items() if c == cell and m not in VARIANTS}
-    return max(others, key=lambda method: others[method], default="")
+def _by(rival: tuple[str, Figure]) -> str:
+    """Return a method and its distance to VHE in points."""
+    method, gain = rival
+    error = _standard_error(gain)
+    printed = "" if error is None else f" ± {100 * error:.2f}"
+    return f"{display(method)} by {100 * abs(gain.mean):.2f}{printed}"
 
 
-def _table(aucs: dict[tuple[Cell, str], Figure], rivals: dict[Cell, str]) -> list[str]:
+def _table(aucs: dict[Cell, dict[str, Scores]]) -> list[str]:
     shown = [
         (dataset, protocol)
-        for dataset in sorted({cell[0] for cell in rivals})
+        for dataset in sorted({cell[0] for cell in aucs})
         for protocol in PROTOCOLS
     ]
-    best = Counter(method for method in rivals.values() if method and method not in OURS)
+    rivals = [rival[0] for methods in aucs.values() if (rival := _rival(methods))]
+    best = Counter(method for method in rivals if method not in OURS)
     rows: dict[str, list[str]] = {}
     for method in in_order([*OURS, *BASIC, *(method for method, _ in best.most_common(3))]):
         rows[display(method)] = [
-            " / ".join(_one(aucs.get(((*place, share), method))) for share in SHARES)
+            " / ".join(
+                _one(_figure(found, method) if method in found else None)
+                for found in (aucs.get((*place, share), {}) for share in SHARES)
+            )
             for place in shown
         ]
     rows["VHE as published"] = [
@@ -190,5 +210,5 @@ def _name(cell: Cell) -> str:
     return f"{dataset_name(cell[0])} {percent(cell[2])} %{protocol}"
 
 
-def _one(figure: Any) -> str:
+def _one(figure: Figure | None) -> str:
     return "–" if figure is None else f"{100 * figure.mean:.1f}"
