@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,13 @@ class Figure:
     def of(cls, values: Sequence[float]) -> Figure:
         std = statistics.stdev(values) if len(values) > 1 else None
         return cls(statistics.fmean(values), std, len(values))
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of the mean; None for a single seed."""
+        if self.std is None or self.seeds is None:
+            return None
+        return self.std / math.sqrt(self.seeds)
 
     def __str__(self) -> str:
         """Format in percent, such as ``94.4 ± 0.3``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -22,6 +21,7 @@ EQUAL = 0.0005  # differences of means that count as equal
 BASIC = ("pwa", "diffused-text")  # in the table whether they are second or not
 Cell = tuple[str, str, float]  # dataset, protocol, fraction of the edges
 Scores = dict[int, float]  # by seed
+Rival = tuple[str, Figure]  # a method, and by how much VHE is above it
 
 
 def provenance_note(
@@ -44,7 +44,8 @@ def provenance_note(
 def summary(results: Sequence[Result]) -> list[str]:
     """Return five sentences and one table of link prediction."""
     aucs = _scores(results, "link")
-    cells = sorted(cell for cell, methods in aucs.items() if "vhe" in methods)
+    rivals = _rivals(aucs)
+    cells = list(rivals)
     pairs = [gain for c in cells if (gain := _gain(aucs[c], "pair-vhe", "pwa"))]
     above = sum(gain.mean > 0 for gain in pairs)
     printed = {
@@ -60,13 +61,13 @@ def summary(results: Sequence[Result]) -> list[str]:
         ("unseen", "auc", "unseen vertices"),
     )
     also = [
-        f"{name}: {_leads(found)}"
+        f"{name}: {_leads(_rivals(found))}"
         for task, measure, name in others
         if (found := _scores(results, task, measure))
     ]
     return [
         f"1. `VHE` has the highest AUC of link prediction ([tables](link.md)), among {among} "
-        f"methods measured there, in {_leads(aucs)}"
+        f"methods measured there, in {_leads(rivals)}"
         + "".join(f"; {each}" for each in also)
         + ". Differences are means over the seeds of both methods ± the standard error.",
         f"2. `PairVHE`, the paper's model, is above PWA, the paper's model without the homophilic "
@@ -82,7 +83,7 @@ def summary(results: Sequence[Result]) -> list[str]:
         f"5. `vhe reproduce quick` measures {len(CELLS)} of these figures again in minutes and "
         "says whether they agree within two standard deviations.",
         "",
-        *_table({cell: aucs[cell] for cell in cells}),
+        *_table(aucs, rivals),
     ]
 
 
@@ -110,14 +111,8 @@ def _link_posterior(results: Sequence[Result]) -> str:
 
 def _is_below(gain: Figure) -> bool:
     """Whether a mean is below zero by more than counts as equal and than two standard errors."""
-    error = _standard_error(gain)
+    error = gain.standard_error
     return error is not None and gain.mean < min(-EQUAL, -2 * error)
-
-
-def _standard_error(figure: Figure) -> float | None:
-    if figure.std is None or figure.seeds is None:
-        return None
-    return figure.std / math.sqrt(figure.seeds)
 
 
 def _scores(
@@ -144,43 +139,46 @@ def _gain(methods: dict[str, Scores], one: str, other: str) -> Figure | None:
     return Figure.of(differences) if differences else None
 
 
-def _rival(methods: dict[str, Scores]) -> tuple[str, Figure] | None:
-    """Return the best method other than VHE and its variants, and by how much VHE is above it."""
-    gains = {m: gain for m in methods if m not in VARIANTS and (gain := _gain(methods, "vhe", m))}
-    return min(gains.items(), key=lambda item: item[1].mean, default=None)
+def _rivals(scores: dict[Cell, dict[str, Scores]]) -> dict[Cell, Rival | None]:
+    """Return the best method beside VHE and its variants in each cell in which VHE is measured."""
+    rivals: dict[Cell, Rival | None] = {}
+    for cell in sorted(scores):
+        if "vhe" in scores[cell]:
+            others = [method for method in scores[cell] if method not in VARIANTS]
+            gains = {m: gain for m in others if (gain := _gain(scores[cell], "vhe", m))}
+            rivals[cell] = min(gains.items(), key=lambda item: item[1].mean, default=None)
+    return rivals
 
 
-def _leads(scores: dict[Cell, dict[str, Scores]]) -> str:
+def _leads(rivals: dict[Cell, Rival | None]) -> str:
     """Return in how many columns VHE is first, and those in which it is not, with the best."""
-    cells = sorted(cell for cell, methods in scores.items() if "vhe" in methods)
-    rivals = {cell: rival for cell in cells if (rival := _rival(scores[cell]))}
-    lost = [cell for cell, (_, gain) in rivals.items() if gain.mean < 0]
-    count = f"{len(cells) - len(lost)} of {len(cells)} columns"
+    compared = {cell: rival for cell, rival in rivals.items() if rival}
+    lost = [cell for cell, (_, gain) in compared.items() if gain.mean < 0]
+    count = f"{len(rivals) - len(lost)} of {len(rivals)} columns"
     if lost:
-        named = [f"{_name(c)}: {_by(rivals[c])}" for c in lost]
+        named = [f"{_name(c)}: {_by(compared[c])}" for c in lost]
         return f"{count} (above it: {'; '.join(named)})"
-    if not rivals:
+    if not compared:
         return count
-    closest = min(rivals, key=lambda cell: rivals[cell][1].mean)
-    return f"{count} (least lead: {_name(closest)}, {_by(rivals[closest])})"
+    closest = min(compared, key=lambda cell: compared[cell][1].mean)
+    return f"{count} (least lead: {_name(closest)}, {_by(compared[closest])})"
 
 
-def _by(rival: tuple[str, Figure]) -> str:
+def _by(rival: Rival) -> str:
     """Return a method and its distance to VHE in points."""
     method, gain = rival
-    error = _standard_error(gain)
+    error = gain.standard_error
     printed = "" if error is None else f" ± {100 * error:.2f}"
     return f"{display(method)} by {100 * abs(gain.mean):.2f}{printed}"
 
 
-def _table(aucs: dict[Cell, dict[str, Scores]]) -> list[str]:
+def _table(aucs: dict[Cell, dict[str, Scores]], rivals: dict[Cell, Rival | None]) -> list[str]:
     shown = [
         (dataset, protocol)
-        for dataset in sorted({cell[0] for cell in aucs})
+        for dataset in sorted({cell[0] for cell in rivals})
         for protocol in PROTOCOLS
     ]
-    rivals = [rival[0] for methods in aucs.values() if (rival := _rival(methods))]
-    best = Counter(method for method in rivals if method not in OURS)
+    best = Counter(rival[0] for rival in rivals.values() if rival and rival[0] not in OURS)
     rows: dict[str, list[str]] = {}
     for method in in_order([*OURS, *BASIC, *(method for method, _ in best.most_common(3))]):
         rows[display(method)] = [

@@ -225,16 +225,13 @@ def _rows(task: Task, ours: Figures, paper: Figures, why: str, low: bool) -> lis
 
 def best_keys(figures: Figures, low: bool = False) -> set[tuple[str, Any]]:
     """Return the best figures of each column with several figures, at the printed precision."""
-    columns: dict[Any, dict[tuple[str, Any], float]] = {}
-    for key, figure in figures.items():
-        columns.setdefault(key[1], {})[key] = round(100 * figure.mean, 1)
-    best = min if low else max
-    return {
-        key
-        for printed in columns.values()
-        for key, value in printed.items()
-        if len(printed) > 1 and value == best(printed.values())
-    }
+    printed = {key: round(100 * figure.mean, 1) for key, figure in figures.items()}
+    columns: dict[Any, list[float]] = {}
+    for (_, part), value in printed.items():
+        columns.setdefault(part, []).append(value)
+    choose = min if low else max
+    best = {part: choose(values) for part, values in columns.items() if len(values) > 1}
+    return {key for key, value in printed.items() if value == best.get(key[1])}
 
 
 def _bold_best(figures: Figures, low: bool = False) -> Callable[[tuple[str, Any]], str]:
