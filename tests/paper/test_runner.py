@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from vhe.baselines.tfidf import TFIDF
 from vhe.data.datasets import DATASETS, Dataset, load
@@ -375,10 +375,10 @@ def test_a_killed_run_leaves_complete_files_and_no_workers(mini: str, tmp_path: 
         start_new_session=True,
     )
     try:
-        _until(lambda: len(list(tmp_path.glob("killed/link/*.json"))) > 5)
+        until(lambda: len(list(tmp_path.glob("killed/link/*.json"))) > 5)
         process.kill()  # SIGKILL cannot be handled
         process.wait()
-        _until(lambda: not _alive(process.pid))
+        until(lambda: not _alive(process.pid))
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -390,13 +390,6 @@ def test_a_killed_run_leaves_complete_files_and_no_workers(mini: str, tmp_path: 
     tally = run(todo, tmp_path / "killed", report=lambda line: None)
     assert tally.done + tally.finished_before == len(todo)
     assert tally.finished_before >= 5
-
-
-def _until(true) -> None:
-    end = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def _alive(group: int) -> bool:

@@ -10,6 +10,7 @@ import types
 import warnings
 
 import pytest
+from tests.waiting import until
 
 from vhe.runtime import progress as module
 from vhe.runtime.progress import Progress
@@ -83,15 +84,16 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("fast")
 def test_a_phase_that_does_not_report_is_not_silent(capsys: pytest.CaptureFixture[str]) -> None:
     printed = ""
+
+    def lines() -> list[str]:
+        nonlocal printed
+        printed += capsys.readouterr().err
+        return printed.splitlines()
+
     with Progress("LSA"):
-        for _ in range(1000):
-            time.sleep(0.01)
-            printed += capsys.readouterr().err
-            if printed.count("\n") >= 2:  # after 0.05 s, then every 0.1 s
-                break
-    lines = (printed + capsys.readouterr().err).splitlines()
-    assert len(lines) >= 3  # one at the end
-    assert all(re.fullmatch(r"LSA · \d+ s", line) for line in lines)
+        until(lambda: len(lines()) >= 2, seconds=10)  # after 0.05 s, then every 0.1 s
+    assert len(lines()) >= 3  # one at the end
+    assert all(re.fullmatch(r"LSA · \d+ s", line) for line in lines())
 
 
 @pytest.fixture
@@ -154,10 +156,7 @@ def test_a_hidden_phase_is_logged(
         time.sleep(0.1)
     assert caplog.records == []
     with caplog.at_level(logging.INFO, logger="vhe"), Progress("LSA", show=False):
-        for _ in range(1000):
-            time.sleep(0.01)
-            if caplog.records:
-                break
+        until(lambda: caplog.records, seconds=10)
     assert caplog.records
     assert all(re.fullmatch(r"LSA · \d+ s", record.getMessage()) for record in caplog.records)
     assert capsys.readouterr() == ("", "")

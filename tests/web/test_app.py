@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from urllib.parse import quote, urlencode
 
 import pytest
+from tests.waiting import until
 
 from vhe.errors import VHEError
 from vhe.web.app import STATIC_FILES, make_app
@@ -323,18 +324,10 @@ def slow(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace
     return SimpleNamespace(explorer=changed, calls=calls, finish=finish)
 
 
-def until(condition) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("timeout")
-
-
 def test_a_full_queue_is_answered_with_503(slow: SimpleNamespace, serving) -> None:
     with serving(slow.explorer) as site, ThreadPoolExecutor(8) as pool:
         requests = [pool.submit(site.raw, "GET", f"/api/pairs/0/{k}") for k in range(1, 9)]
-        until(lambda: sum(request.done() for request in requests) == 4)
+        until(lambda: sum(request.done() for request in requests) == 4, seconds=10)
         refused = [request.result() for request in requests if request.done()]
         for status, headers, body in refused:
             assert (status, headers["retry-after"]) == (503, "1")
@@ -347,7 +340,7 @@ def test_a_full_queue_is_answered_with_503(slow: SimpleNamespace, serving) -> No
 def test_requests_of_disconnected_clients_are_skipped(slow: SimpleNamespace, serving) -> None:
     with serving(slow.explorer) as site, ThreadPoolExecutor(2) as pool:
         first = pool.submit(site.get, "/api/pairs/0/1")
-        until(lambda: slow.calls)
+        until(lambda: slow.calls, seconds=10)
         for target in (2, 3):
             with socket.create_connection(("127.0.0.1", site.port)) as client:
                 client.sendall(b"GET /api/pairs/0/%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % target)
